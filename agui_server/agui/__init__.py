@@ -1,0 +1,1 @@
+"""The AG-UI channel: runs over turns."""

@@ -1,0 +1,61 @@
+"""The ASGI application: routes, and the engine's life inside the server's."""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.middleware.cors import CORSMiddleware
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+from starlette.routing import Route
+
+from agui_server.agui.runs import run
+from agui_server.api.client import cancel
+from agui_server.api.health import live
+from agui_server.page import PAGE
+from agui_server.problems import HANDLERS
+from agui_server.settings import Settings
+from engine import Engine
+
+
+def create_app(engine: Engine, settings: Settings | None = None) -> Starlette:
+    """Return an application that serves an engine's agents.
+
+    The engine starts and stops with the application. Serve it on a loopback address:
+    it has no callers of its own yet.
+    """
+    chosen = settings or Settings()
+
+    @asynccontextmanager
+    async def lifespan(_app: Starlette) -> AsyncGenerator[None]:
+        async with engine:
+            yield
+
+    app = Starlette(
+        routes=[
+            Route("/", _page, methods=["GET"]),
+            Route("/api/channels/ag-ui/agents/{agent_id}/run", run, methods=["POST"]),
+            Route("/api/client/sessions/{session_id}/cancel", cancel, methods=["POST"]),
+            Route("/health/live", live, methods=["GET"]),
+        ],
+        middleware=[
+            Middleware(
+                CORSMiddleware,
+                allow_origins=list(chosen.allow_origins),
+                allow_methods=["GET", "POST"],
+                allow_headers=["Content-Type", "Last-Event-ID"],
+            )
+        ]
+        if chosen.allow_origins
+        else [],
+        exception_handlers=HANDLERS,
+        lifespan=lifespan,
+    )
+    app.state.engine = engine
+    app.state.settings = chosen
+    return app
+
+
+async def _page(_request: Request) -> Response:
+    return HTMLResponse(PAGE)

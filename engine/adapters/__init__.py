@@ -1,0 +1,1 @@
+"""Adapters: one outside system a file, each behind a Protocol of the core."""

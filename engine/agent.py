@@ -1,0 +1,208 @@
+"""What a user declares: an agent, its tools, and the worker that decides for it.
+
+    operator = Agent("operator", llm="demo", tools=[send_email])
+
+    @operator.decide(on=("tool.execute",))
+    def ask_first(request):
+        return interrupt("confirm") if request.trigger.name == "send_email" else request.proposed
+
+A mistake in a declaration raises where it is made, not when the first session runs.
+"""
+
+import difflib
+import re
+from collections.abc import Awaitable, Callable, Collection, Iterable
+from dataclasses import dataclass, fields
+from typing import TypeAlias, TypeVar, cast, get_args, overload
+
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import SchemaError
+
+from engine.core.env import DECISION, MODEL_CALL, WORKER_TOOL, AgentSpec, RetryPolicy, ToolSpec
+from engine.core.errors import EngineError
+from engine.core.ids import is_id
+from engine.core.messages import Json
+from engine.core.worker import Action, DecisionRequest, DecisionResponse, Trigger
+from engine.runtime.functions import FunctionTool
+
+Answer: TypeAlias = DecisionResponse | Action | Collection[Action] | dict[str, Json] | None
+"""What a worker may return: a response (`request.proposed` is one), one action or
+several, the response as JSON (`{"actions": [...]}`), or `None` for an empty one."""
+
+Decide: TypeAlias = Callable[[DecisionRequest], Answer | Awaitable[Answer]]
+"""A worker in this process, sync or async."""
+
+_Worker = TypeVar("_Worker", bound=Callable[..., object])
+
+TRIGGERS = frozenset(
+    cast("str", field.default)
+    for trigger in get_args(Trigger)
+    for field in fields(trigger)
+    if field.name == "type"
+)
+"""Every trigger type a worker can be asked about."""
+
+_TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+"""What every model provider accepts as the name of a tool."""
+
+_NO_ARGUMENTS: Json = {"type": "object", "properties": {}, "additionalProperties": False}
+
+
+@dataclass
+class InvalidAgent(EngineError):
+    """A declaration cannot be used. Raised where it is made."""
+
+    agent_id: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"Agent {self.agent_id!r}: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A tool that the worker runs: the engine has no function for it.
+
+    `parameters` is a JSON Schema whose `type` is `object`; `None` takes no arguments.
+    """
+
+    name: str
+    description: str = ""
+    parameters: dict[str, Json] | None = None
+    retry: RetryPolicy = WORKER_TOOL
+
+    def spec(self) -> ToolSpec:
+        """Return what the core knows of this tool."""
+        return ToolSpec(
+            name=self.name,
+            description=self.description,
+            parameters=_NO_ARGUMENTS if self.parameters is None else self.parameters,
+            handler="worker",
+            retry=self.retry,
+        )
+
+
+class Agent:
+    """An agent: which model it talks to, which tools it has, who decides for it.
+
+    `llm` names a model the engine was given, `model` one of that provider's models.
+    `tools` holds functions (run by the engine) and :class:`Tool` (run by the worker).
+    `name` and `description` are for people. `worker` is the same as `decide` without
+    `on`; an agent without a worker takes the engine's own proposals.
+
+    Raises:
+        InvalidAgent: the id cannot be one, or a tool's name or schema.
+        InvalidTool: a function has no signature a model could fill.
+    """
+
+    def __init__(
+        self,
+        id: str,
+        *,
+        llm: str = "demo",
+        model: str | None = None,
+        system: str | None = None,
+        tools: Iterable[Callable[..., object] | FunctionTool | Tool] = (),
+        name: str | None = None,
+        description: str | None = None,
+        worker: Decide | None = None,
+        model_retry: RetryPolicy = MODEL_CALL,
+        decision_retry: RetryPolicy = DECISION,
+    ) -> None:
+        if not is_id(id) or "/" in id:
+            raise InvalidAgent(id, "an id is 1 to 256 characters, none of them '/' or a control")
+        self.id = id
+        self.llm = llm
+        self.model = model
+        self.system = system
+        self.name = name or id
+        self.description = description
+        self.model_retry = model_retry
+        self.decision_retry = decision_retry
+        self.worker: Decide | None = worker
+        self.on: frozenset[str] | None = None
+        self.functions: dict[str, FunctionTool] = {}
+        self._tools: dict[str, ToolSpec] = {}
+        for tool in tools:
+            self._add(tool)
+
+    def __repr__(self) -> str:
+        """Show the id and the tools' names."""
+        return f"Agent({self.id!r}, tools={list(self._tools)})"
+
+    @overload
+    def decide(self, function: _Worker, /) -> _Worker: ...
+
+    @overload
+    def decide(self, /, *, on: str | Iterable[str]) -> Callable[[_Worker], _Worker]: ...
+
+    def decide(
+        self, function: _Worker | None = None, /, *, on: str | Iterable[str] | None = None
+    ) -> _Worker | Callable[[_Worker], _Worker]:
+        """Make a function the agent's worker; it is returned unchanged.
+
+        `on` names the trigger types it is asked about, all of them when left out. For
+        the others the engine takes its own proposal.
+
+        Raises:
+            InvalidAgent: there is a worker already, or `on` names no known trigger.
+        """
+        wanted = None if on is None else self._triggers(on)
+        if function is not None:
+            return self._decided_by(function, wanted)
+        return lambda worker: self._decided_by(worker, wanted)
+
+    def spec(self) -> AgentSpec:
+        """Return what the core knows of this agent. Without a `model` it is the `llm`'s id."""
+        return AgentSpec(
+            id=self.id,
+            model=self.model or self.llm,
+            system=self.system,
+            tools=dict(self._tools),
+            wants=frozenset() if self.worker is None else self.on,
+            model_retry=self.model_retry,
+            decision_retry=self.decision_retry,
+        )
+
+    def _add(self, declared: Callable[..., object] | FunctionTool | Tool) -> None:
+        is_whole = isinstance(declared, Tool | FunctionTool)
+        tool = declared if is_whole else FunctionTool(declared)
+        spec = tool.spec()
+        problem = _problem_of(spec)
+        if spec.name in self._tools:
+            problem = "an agent has one tool of a name"
+        if problem is not None:
+            raise InvalidAgent(self.id, f"tool {spec.name!r}: {problem}")
+        self._tools[spec.name] = spec
+        if isinstance(tool, FunctionTool):
+            self.functions[spec.name] = tool
+
+    def _triggers(self, on: str | Iterable[str]) -> frozenset[str]:
+        names = frozenset((on,) if isinstance(on, str) else on)
+        if not names:
+            raise InvalidAgent(self.id, "on=() leaves nothing to decide; name a trigger")
+        for name in sorted(names - TRIGGERS):
+            nearest = difflib.get_close_matches(name, sorted(TRIGGERS), n=1, cutoff=0)[0]
+            raise InvalidAgent(self.id, f"there is no trigger {name!r}; did you mean {nearest!r}?")
+        return names
+
+    def _decided_by(self, function: _Worker, wanted: frozenset[str] | None) -> _Worker:
+        if not callable(function):
+            raise InvalidAgent(self.id, f"a worker is a function, not {function!r}")
+        if self.worker is not None:
+            raise InvalidAgent(self.id, "it has a worker already; one function decides")
+        self.worker, self.on = cast("Decide", function), wanted
+        return function
+
+
+def _problem_of(spec: ToolSpec) -> str | None:
+    if _TOOL_NAME.fullmatch(spec.name) is None:
+        return "a name is 1 to 64 letters, digits, '_' or '-'"
+    schema: Json = spec.parameters
+    try:
+        Draft202012Validator.check_schema(schema)
+    except SchemaError as error:
+        return f"its parameters are not a JSON Schema: {error.message}"
+    if not isinstance(schema, dict) or cast("dict[str, Json]", schema).get("type") != "object":
+        return "its parameters need the type 'object'"
+    return None

@@ -1,0 +1,285 @@
+"""Fold: one event onto a state.
+
+Total, pure, and without decisions: whatever the log says, happened. Each step is
+constant in the length of the history.
+"""
+
+from dataclasses import replace
+
+from engine.core import events as ev
+from engine.core.messages import ClientContext, Usage
+from engine.core.state import Call, Control, Decision, EndedTurn, OpenInterrupt, State, Turn
+from engine.core.worker import InterruptResumed
+
+
+def apply(state: State, event: ev.Event) -> State:
+    """Return the state after `event`."""
+    tree, body = state.tree, event.body
+    if isinstance(body, ev.MessageNew):
+        tree = tree.append(body.message, body.parent_id, event.seq, event.turn_id)
+    return State(apply_control(state.control, event), tree)
+
+
+def apply_control(control: Control, event: ev.Event) -> Control:
+    """Return what is open after `event`: all of a state but its messages."""
+    return replace(_control(control, event), seq=event.seq)
+
+
+def _control(control: Control, event: ev.Event) -> Control:
+    match event.body:
+        case ev.SessionCreated() as body:
+            return replace(
+                control,
+                agent_id=body.agent_id,
+                owner=body.owner,
+                tenant=body.tenant,
+                thread_id=body.thread_id,
+            )
+        case ev.MessageNew() as body:
+            if body.parent_id != control.head:
+                return control
+            return replace(control, head=body.message.id)
+        case ev.HeadMoved() as body:
+            return replace(control, head=body.message_id)
+        case ev.TurnStarted() | ev.TurnCompleted() as body:
+            return _turns(control, event, body)
+        case (
+            ev.DecisionWaiting()
+            | ev.DecisionRequested()
+            | ev.DecisionCompleted()
+            | ev.DecisionErrored()
+            | ev.DecisionDropped()
+        ) as body:
+            return replace(control, decisions=_decisions(control.decisions, event, body))
+        case ev.LlmCallRequested() | ev.LlmCallCompleted() | ev.LlmCallErrored() as body:
+            return _model_calls(control, event, body)
+        case (
+            ev.ToolCallRequested()
+            | ev.CallStarted()
+            | ev.ToolCallCompleted()
+            | ev.ToolCallErrored()
+            | ev.CallVoided()
+        ) as body:
+            return replace(control, calls=_tool_calls(control.calls, event, body))
+        case ev.SessionInterrupted() | ev.SessionInterruptResumed() as body:
+            return replace(control, interrupts=_interrupts(control.interrupts, event, body))
+        case ev.StateUpdated() as body:
+            return replace(control, state=body.state)
+        case ev.SharedStateUpdated() as body:
+            return replace(control, shared_state=body.state)
+        case ev.AgentUpdated() as body:
+            return replace(control, agent=body.agent)
+
+
+def _turns(control: Control, event: ev.Event, body: ev.TurnStarted | ev.TurnCompleted) -> Control:
+    turn_id = event.turn_id or ""
+    match body:
+        case ev.TurnStarted():
+            turn = Turn(id=turn_id, client=body.client or ClientContext())
+            return replace(control, turns=(*control.turns, turn))
+        case ev.TurnCompleted():
+            return replace(
+                control,
+                turns=tuple(turn for turn in control.turns if turn.id != turn_id),
+                last_turn=EndedTurn(id=turn_id, error_code=body.error.code if body.error else None),
+            )
+
+
+def _decisions(
+    decisions: tuple[Decision, ...],
+    event: ev.Event,
+    body: ev.DecisionWaiting
+    | ev.DecisionRequested
+    | ev.DecisionCompleted
+    | ev.DecisionErrored
+    | ev.DecisionDropped,
+) -> tuple[Decision, ...]:
+    match body:
+        case ev.DecisionWaiting():
+            waiting = Decision(id=body.decision_id, turn_id=event.turn_id, trigger=body.trigger)
+            return _in_line(decisions, waiting)
+        case ev.DecisionRequested():
+            asked = Decision(
+                id=body.decision_id,
+                turn_id=event.turn_id,
+                trigger=body.trigger,
+                attempt=body.attempt,
+                deadline=body.deadline,
+                expires=body.expires,
+            )
+            return (asked, *(d for d in decisions if d.id != asked.id))
+        case ev.DecisionErrored(retry=retry) if retry is not None:
+            return tuple(
+                replace(d, attempt=retry.attempt, not_before=retry.at, deadline=retry.deadline)
+                if d.id == body.decision_id
+                else d
+                for d in decisions
+            )
+        case ev.DecisionCompleted() | ev.DecisionErrored() | ev.DecisionDropped():
+            return tuple(d for d in decisions if d.id != body.decision_id)
+
+
+def _in_line(decisions: tuple[Decision, ...], waiting: Decision) -> tuple[Decision, ...]:
+    """Answers go out first, in the order they came; the rest as it came.
+
+    Source: `protocol.md` section 6, the table of resumes, second row.
+    """
+    if not isinstance(waiting.trigger, InterruptResumed):
+        return (*decisions, waiting)
+    place = next(
+        (
+            index
+            for index, d in enumerate(decisions)
+            if not d.is_out and not isinstance(d.trigger, InterruptResumed)
+        ),
+        len(decisions),
+    )
+    return (*decisions[:place], waiting, *decisions[place:])
+
+
+def _model_calls(
+    control: Control,
+    event: ev.Event,
+    body: ev.LlmCallRequested | ev.LlmCallCompleted | ev.LlmCallErrored,
+) -> Control:
+    match body:
+        case ev.LlmCallRequested():
+            call = Call(
+                id=body.call_id,
+                kind="llm",
+                turn_id=event.turn_id or "",
+                anchor=body.anchor,
+                attempt=body.attempt,
+                deadline=body.deadline,
+                expires=body.expires,
+                message_id=body.message_id,
+                model=body.model,
+                system=body.system,
+                client=body.client,
+            )
+            control = replace(control, calls=(*control.calls, call))
+            return _update_turn(control, event.turn_id, error=None)
+        case ev.LlmCallCompleted():
+            control = replace(control, calls=_without(control.calls, body.call_id))
+            return _update_turn(control, event.turn_id, usage=body.usage)
+        case ev.LlmCallErrored():
+            if body.retry is None:
+                control = replace(control, calls=_without(control.calls, body.call_id))
+                return _update_turn(control, event.turn_id, error=body.error)
+            return replace(control, calls=_retried(control.calls, body.call_id, body.retry))
+
+
+def _tool_calls(
+    calls: tuple[Call, ...],
+    event: ev.Event,
+    body: ev.ToolCallRequested
+    | ev.CallStarted
+    | ev.ToolCallCompleted
+    | ev.ToolCallErrored
+    | ev.CallVoided,
+) -> tuple[Call, ...]:
+    match body:
+        case ev.ToolCallRequested():
+            call = Call(
+                id=body.call_id,
+                kind=body.handler,
+                turn_id=event.turn_id or "",
+                anchor=body.anchor,
+                name=body.name,
+                arguments=body.arguments,
+            )
+            return (*calls, call)
+        case ev.CallStarted():
+            return tuple(
+                replace(call, attempt=body.attempt, deadline=body.deadline, expires=body.expires)
+                if call.id == body.call_id
+                else call
+                for call in calls
+            )
+        case ev.ToolCallErrored(retry=retry) if retry is not None:
+            return _retried(calls, body.call_id, retry)
+        case ev.ToolCallCompleted() | ev.ToolCallErrored() | ev.CallVoided():
+            return _without(calls, body.call_id)
+
+
+def _interrupts(
+    interrupts: tuple[OpenInterrupt, ...],
+    event: ev.Event,
+    body: ev.SessionInterrupted | ev.SessionInterruptResumed,
+) -> tuple[OpenInterrupt, ...]:
+    match body:
+        case ev.SessionInterrupted():
+            raised = OpenInterrupt(
+                id=body.interrupt_id,
+                seq=event.seq,
+                turn_id=event.turn_id,
+                origin=body.origin,
+                reason=body.reason,
+                payload=body.payload,
+                anchor=body.anchor,
+                tool_call_id=body.tool_call_id,
+                answer_by=body.answer_by,
+            )
+            return (*interrupts, raised)
+        case ev.SessionInterruptResumed():
+            return tuple(i for i in interrupts if i.id != body.interrupt_id)
+
+
+def _without(calls: tuple[Call, ...], call_id: str) -> tuple[Call, ...]:
+    return tuple(call for call in calls if call.id != call_id)
+
+
+def _retried(calls: tuple[Call, ...], call_id: str, retry: ev.Retry) -> tuple[Call, ...]:
+    return tuple(
+        replace(
+            call,
+            attempt=retry.attempt,
+            not_before=retry.at,
+            deadline=retry.deadline,
+            message_id=retry.message_id or call.message_id,
+        )
+        if call.id == call_id
+        else call
+        for call in calls
+    )
+
+
+def _update_turn(
+    control: Control,
+    turn_id: str | None,
+    *,
+    error: ev.Error | None = None,
+    usage: tuple[Usage, ...] = (),
+) -> Control:
+    return replace(
+        control,
+        turns=tuple(
+            replace(turn, error=error, usage=add_usage(turn.usage, usage))
+            if turn.id == turn_id
+            else turn
+            for turn in control.turns
+        ),
+    )
+
+
+def add_usage(total: tuple[Usage, ...], more: tuple[Usage, ...]) -> tuple[Usage, ...]:
+    """Add token counts, one entry per provider and model. An unknown count adds nothing."""
+    sums = {(usage.provider, usage.model): usage for usage in total}
+    for usage in more:
+        key = (usage.provider, usage.model)
+        sums[key] = _plus(sums[key], usage) if key in sums else usage
+    return tuple(sums.values())
+
+
+def _plus(left: Usage, right: Usage) -> Usage:
+    def both(a: int | None, b: int | None) -> int | None:
+        return b if a is None else a if b is None else a + b
+
+    return Usage(
+        model=left.model,
+        provider=left.provider,
+        input_tokens=both(left.input_tokens, right.input_tokens),
+        output_tokens=both(left.output_tokens, right.output_tokens),
+        reasoning_tokens=both(left.reasoning_tokens, right.reasoning_tokens),
+        cached_input_tokens=both(left.cached_input_tokens, right.cached_input_tokens),
+    )

@@ -1,0 +1,176 @@
+"""Where a client's view of the conversation lands in the message tree.
+
+A view is matched by message id, never by content. Clients resend history, leave
+parts of it out, merge it and invent results: the numbers below are the rules of
+`protocol.md` section 3.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from engine.core.errors import InvalidView
+from engine.core.messages import (
+    ActivityMessage,
+    AssistantMessage,
+    Message,
+    ReasoningMessage,
+    SystemMessage,
+    ToolMessage,
+    UserMessage,
+)
+from engine.core.state import State
+from engine.core.tree import Tree
+from engine.core.worker import ClientMessages
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Landing:
+    """A view, matched.
+
+    `at` is the message the view ends on in the tree (`None`: above every message),
+    `remainder` what is new below it. `instructions` reach the model for this input
+    only. `tool_answers` end open client calls. `asks` says whether the view, as it
+    was sent, ends on a user or tool message.
+    """
+
+    at: str | None
+    remainder: tuple[Message, ...]
+    instructions: tuple[SystemMessage, ...]
+    tool_answers: tuple[ToolMessage, ...]
+    asks: bool
+    unknown_history: bool
+
+
+def land(state: State, view: Sequence[Message]) -> Landing:
+    """Match a view against the tree.
+
+    Raises:
+        InvalidView: a recorded user or assistant message stands behind new ones.
+    """
+    accepted = _accepted(state)
+    kept, instructions, answers = _take_out(state, view, accepted)
+    shown = {c.id for m in view if isinstance(m, AssistantMessage) for c in m.tool_calls}
+    at, matched = _match(state.tree, kept, shown, accepted)
+    remainder = _remainder(state.tree, kept[matched:], accepted)
+    return Landing(
+        at=_pass_over(state, at, shown),
+        remainder=remainder,
+        instructions=instructions,
+        tool_answers=answers,
+        asks=bool(view) and isinstance(view[-1], UserMessage | ToolMessage),
+        unknown_history=bool(remainder) and matched == 0 and state.control.head is not None,
+    )
+
+
+def _accepted(state: State) -> set[str]:
+    """Return the ids of input that is accepted and not yet recorded: it counts as known."""
+    return {
+        message.id
+        for decision in state.control.decisions
+        if isinstance(decision.trigger, ClientMessages)
+        for message in decision.trigger.messages
+    }
+
+
+def _take_out(
+    state: State, view: Sequence[Message], accepted: set[str]
+) -> tuple[list[Message], tuple[SystemMessage, ...], tuple[ToolMessage, ...]]:
+    """Rule 0: take out what clients add by themselves."""
+    last_known = max((i for i, m in enumerate(view) if m.id in state.tree), default=-1)
+    kept: list[Message] = []
+    instructions: list[SystemMessage] = []
+    answers: list[ToolMessage] = []
+    for index, message in enumerate(view):
+        if message.id in state.tree or message.id in accepted:
+            kept.append(message)
+            continue
+        match message:
+            case ReasoningMessage() | ActivityMessage():
+                continue
+            case SystemMessage() if index < last_known:
+                instructions.append(message)
+            case ToolMessage():
+                call = state.call(message.tool_call_id)
+                if call is not None and call.kind == "client":
+                    answers.append(message)
+            case _:
+                kept.append(message)
+    return kept, tuple(instructions), tuple(answers)
+
+
+def _match(
+    tree: Tree, kept: Sequence[Message], shown: set[str], accepted: set[str]
+) -> tuple[str | None, int]:
+    """Rule 1: the longest run of leading messages that lie, in order, on one recorded path."""
+    at: str | None = None
+    for index, message in enumerate(kept):
+        if message.id in accepted:
+            continue
+        if message.id not in tree or not _follows(tree, at, message.id, shown):
+            return at, index
+        at = message.id
+    return at, len(kept)
+
+
+def _follows(tree: Tree, at: str | None, message_id: str, shown: set[str]) -> bool:
+    """Whether a message stands below `at` with nothing between that a client must show."""
+    node = tree.get(message_id)
+    parent = node.parent_id if node is not None else None
+    for above in tree.upward(parent):
+        if above.message.id == at:
+            return True
+        if not _may_be_missing(above.message, shown):
+            return False
+    return at is None
+
+
+def _may_be_missing(message: Message, shown: set[str]) -> bool:
+    match message:
+        case UserMessage():
+            return False
+        case AssistantMessage(content=content, tool_calls=calls):
+            return not content or _shows(calls, shown)
+        case _:
+            return True
+
+
+def _shows(calls: Sequence[object], shown: set[str]) -> bool:
+    return bool(calls) and all(getattr(call, "id", None) in shown for call in calls)
+
+
+def _pass_over(state: State, at: str | None, shown: set[str]) -> str | None:
+    """Rule 1, its end: results and thoughts right behind the last matched message belong to it."""
+    matched = state.tree.get(at)
+    if matched is None or isinstance(matched.message, UserMessage):
+        return at
+    if not state.tree.is_on_path(matched.message.id, state.control.head):
+        return at
+    behind = list(state.tree.upward(state.control.head))
+    behind = behind[: len(behind) - 1 - matched.depth]
+    for node in reversed(behind):
+        match node.message:
+            case ToolMessage() | ReasoningMessage() | ActivityMessage():
+                at = node.message.id
+            case AssistantMessage(tool_calls=calls) if _shows(calls, shown):
+                at = node.message.id
+            case _:
+                break
+    return at
+
+
+def _remainder(tree: Tree, messages: Sequence[Message], accepted: set[str]) -> tuple[Message, ...]:
+    """Rule 2: what is new. Of a reply the engine did not record only the text is taken."""
+    new: list[Message] = []
+    for message in messages:
+        if message.id in accepted:
+            continue
+        if message.id in tree:
+            if isinstance(message, UserMessage | AssistantMessage):
+                raise InvalidView(message.id)
+            continue
+        if isinstance(message, AssistantMessage):
+            if message.content:
+                new.append(replace(message, tool_calls=()))
+            continue
+        new.append(message)
+    return tuple(new)

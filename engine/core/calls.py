@@ -1,0 +1,261 @@
+"""Calls: work outside the core. Recorded before it starts, ended exactly once.
+
+Source: `protocol.md` sections 2 and 8.
+"""
+
+from dataclasses import replace
+from typing import Any
+
+from engine.core import events as ev
+from engine.core.commands import FailCall, FinishModelCall, FinishToolCall
+from engine.core.draft import Draft
+from engine.core.env import FUNCTION_TOOL, RetryPolicy
+from engine.core.errors import CallNotOpen
+from engine.core.messages import Json, ToolMessage
+from engine.core.results import as_result
+from engine.core.retries import retry_of
+from engine.core.state import Call, Turn
+from engine.core.toolinput import read_input
+from engine.core.worker import CallModel, Error, LlmFinished, ToolExecute, ToolFinished
+
+OUTCOME_UNKNOWN = "outcome unknown: the process ended while the tool ran"
+"""What a model reads about a tool that ran when the process died."""
+
+TOOL_FAILED = "the tool failed"
+"""What a model reads about a tool whose failure says nothing fit to be shown."""
+
+DEADLINE = Error(code="deadline_exceeded", message="the attempt took too long", retryable=True)
+RESTARTED = Error(code="restarted", message="the process ended during the attempt", retryable=True)
+
+
+# ------------------------------------------------------------------ models
+
+
+def request_model_call(draft: Draft, turn: Turn, action: CallModel) -> None:
+    """Start a model call over the active path.
+
+    Unless the action says otherwise it has the tools and the context of the turn's client.
+    """
+    env, policy = draft.env, draft.env.agent.model_retry
+    expires = env.now + policy.total
+    draft.emit(
+        ev.LlmCallRequested(
+            call_id=env.new_id("call"),
+            message_id=env.new_id("msg"),
+            anchor=draft.state.control.head,
+            attempt=1,
+            deadline=min(env.now + policy.run, expires),
+            expires=expires,
+            model=action.model,
+            system=action.system,
+            client=action.client,
+        ),
+        turn.id,
+    )
+
+
+def finish_model_call(draft: Draft, command: FinishModelCall) -> None:
+    """A model answered."""
+    call = _running(draft, command.call_id, command.attempt)
+    draft.emit(
+        ev.LlmCallCompleted(
+            call_id=call.id,
+            attempt=call.attempt,
+            usage=command.usage,
+            truncated=command.truncated,
+        ),
+        call.turn_id,
+    )
+    draft.trigger(
+        call.turn_id,
+        LlmFinished(
+            id=call.id,
+            ok=True,
+            message=command.message,
+            reasoning=command.reasoning,
+            truncated=command.truncated,
+            usage=command.usage,
+        ),
+    )
+
+
+def fail_model_call(draft: Draft, call: Call, error: Error, *, at_once: bool = False) -> None:
+    """An attempt of a model call failed: another follows, or the call ends with the error."""
+    retry = retry_of(
+        draft.env.agent.model_retry,
+        attempt=call.attempt,
+        expires=call.expires,
+        retryable=error.retryable,
+        env=draft.env,
+        at_once=at_once,
+    )
+    if retry is not None:
+        retry = replace(retry, message_id=draft.env.new_id("msg"))
+    elif error.code == RESTARTED.code:
+        error = replace(error, code="provider_error")
+    draft.emit(
+        ev.LlmCallErrored(call_id=call.id, attempt=call.attempt, error=error, retry=retry),
+        call.turn_id,
+    )
+    if retry is None:
+        draft.trigger(call.turn_id, LlmFinished(id=call.id, ok=False, error=error))
+
+
+# ------------------------------------------------------------------- tools
+
+
+def request_tool_call(draft: Draft, turn: Turn, call_id: str, name: str, arguments: str) -> None:
+    """Open a tool call. Where it runs follows from the name: agent's tools, then the client's."""
+    spec = draft.env.agent.tools.get(name)
+    client_tools: list[Any] = [tool for tool in turn.client.tools if tool.get("name") == name]
+    handler: ev.ToolHandler = (
+        spec.handler if spec is not None else "client" if client_tools else "unknown"
+    )
+    draft.emit(
+        ev.ToolCallRequested(
+            call_id=call_id,
+            name=name,
+            arguments=arguments,
+            handler=handler,
+            anchor=draft.state.control.head,
+        ),
+        turn.id,
+    )
+    if handler != "client":
+        schema: Json = spec.parameters if spec is not None else None
+        checked = read_input(arguments, schema, draft.env.conforms)
+        draft.trigger(
+            turn.id, ToolExecute(id=call_id, name=name, arguments=arguments, input=checked)
+        )
+
+
+def start_tool(draft: Draft, call: Call) -> None:
+    """Run a function tool's call in the engine: the first attempt."""
+    policy = tool_policy(draft, call)
+    expires = draft.env.now + policy.total
+    draft.emit(
+        ev.CallStarted(
+            call_id=call.id,
+            attempt=1,
+            deadline=min(draft.env.now + policy.run, expires),
+            expires=expires,
+        ),
+        call.turn_id,
+    )
+
+
+def finish_tool_call(draft: Draft, command: FinishToolCall) -> None:
+    """A tool that the engine ran returned."""
+    end_tool_call(draft, _running(draft, command.call_id, command.attempt), result=command.result)
+
+
+def end_tool_call(
+    draft: Draft,
+    call: Call,
+    *,
+    result: Json = None,
+    error: str | None = None,
+    message_id: str | None = None,
+) -> None:
+    """End a tool call for good, with a result or with the error the model reads.
+
+    Its message is recorded as `message_id`, when somebody already shows it under that id.
+    """
+    if error is None:
+        result = as_result(result)
+        draft.emit(
+            ev.ToolCallCompleted(call_id=call.id, attempt=call.attempt, result=result),
+            call.turn_id,
+        )
+        finished = ToolFinished(
+            id=call.id, name=call.name, ok=True, result=result, message_id=message_id
+        )
+    else:
+        draft.emit(
+            ev.ToolCallErrored(
+                call_id=call.id,
+                attempt=call.attempt,
+                error=Error(code="tool_error", message=error),
+            ),
+            call.turn_id,
+        )
+        finished = ToolFinished(
+            id=call.id, name=call.name, ok=False, error=error, message_id=message_id
+        )
+    draft.trigger(call.turn_id, finished)
+
+
+def fail_tool_call(draft: Draft, call: Call, error: Error, *, at_once: bool = False) -> None:
+    """An attempt of a tool call failed: another follows if its policy allows, else it ends."""
+    retry = retry_of(
+        tool_policy(draft, call),
+        attempt=call.attempt,
+        expires=call.expires,
+        retryable=error.retryable,
+        env=draft.env,
+        at_once=at_once,
+    )
+    if retry is None:
+        message = OUTCOME_UNKNOWN if error.code == RESTARTED.code else error.message
+        end_tool_call(draft, call, error=message)
+        return
+    draft.emit(
+        ev.ToolCallErrored(call_id=call.id, attempt=call.attempt, error=error, retry=retry),
+        call.turn_id,
+    )
+
+
+def fail_call(draft: Draft, command: FailCall) -> None:
+    """An attempt of a call failed."""
+    fail(draft, _running(draft, command.call_id, command.attempt), command.error)
+
+
+def fail(draft: Draft, call: Call, error: Error, *, at_once: bool = False) -> None:
+    """Fail the attempt that runs, whatever kind of call it is."""
+    if call.kind == "llm":
+        fail_model_call(draft, call, error, at_once=at_once)
+    else:
+        fail_tool_call(draft, call, error, at_once=at_once)
+
+
+def stop_call(draft: Draft, call: Call, reason: str) -> None:
+    """End a call because its turn ends. A tool call gets its message: the model needs one.
+
+    Source: `protocol.md` section 7, steps 1 and 2; section 5, `done`.
+    """
+    if call.kind == "llm":
+        draft.emit(ev.CallVoided(call_id=call.id, reason=reason), call.turn_id)
+        return
+    draft.emit(
+        ev.ToolCallErrored(
+            call_id=call.id, attempt=call.attempt, error=Error(code="ended", message=reason)
+        ),
+        call.turn_id,
+    )
+    record_unanswered(draft, call.id, reason, call.turn_id)
+
+
+def record_unanswered(draft: Draft, call_id: str, reason: str, turn_id: str | None) -> None:
+    """Record, for the model only, that a tool call got no result."""
+    draft.emit(
+        ev.MessageNew(
+            message=ToolMessage(
+                id=draft.env.new_id("msg"), tool_call_id=call_id, content=reason, error=reason
+            ),
+            parent_id=draft.state.control.head,
+        ),
+        turn_id,
+    )
+
+
+def tool_policy(draft: Draft, call: Call) -> RetryPolicy:
+    """Return how long a tool may run, and how often."""
+    spec = draft.env.agent.tools.get(call.name)
+    return spec.retry if spec is not None else FUNCTION_TOOL
+
+
+def _running(draft: Draft, call_id: str, attempt: int) -> Call:
+    call = draft.state.call(call_id)
+    if call is None or call.attempt != attempt:
+        raise CallNotOpen(call_id)
+    return call

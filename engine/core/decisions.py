@@ -1,0 +1,195 @@
+"""Decisions: one at a time the session's triggers are decided, by the worker or the engine.
+
+A trigger nobody has to wait for is decided inside the commit that raised it. One
+the worker wants becomes a decision that goes out; one that has to wait (another is
+out, or the branch is paused) becomes a decision that stands in line.
+
+Source: `protocol.md` section 5.
+"""
+
+from collections.abc import Sequence
+from typing import TypeVar
+
+from engine.core import events as ev
+from engine.core.calls import DEADLINE, OUTCOME_UNKNOWN, RESTARTED, TOOL_FAILED, end_tool_call
+from engine.core.commands import AnswerDecision, FailDecision
+from engine.core.draft import Draft, Raised
+from engine.core.env import RetryPolicy
+from engine.core.errors import InvalidResponse
+from engine.core.interrupts import is_paused
+from engine.core.propose import propose
+from engine.core.respond import respond
+from engine.core.retries import retry_of
+from engine.core.state import Decision, State
+from engine.core.turns import TURN_DONE, complete, complete_idle
+from engine.core.worker import ClientMessages, Error, ToolExecute
+
+
+def settle(draft: Draft) -> None:
+    """Decide what can be decided, send out what the worker must decide, end what is done."""
+    while True:
+        if (at_once := _next_at_once(draft)) is not None:
+            draft.raised.remove(at_once)
+            _take(draft, at_once)
+        elif draft.raised:
+            _line_up(draft)
+        elif (ready := _next_ready(draft.state)) is not None:
+            _let_go(draft, ready)
+        else:
+            break
+    complete_idle(draft)
+
+
+def _next_at_once(draft: Draft) -> Raised | None:
+    """Return the first new trigger that has to wait for nobody."""
+    if not draft.raised or draft.state.control.decisions or is_paused(draft.state):
+        return None
+    return _first(draft.state, draft.raised)
+
+
+_Line = TypeVar("_Line", Raised, Decision)
+
+
+def _first(state: State, line: Sequence[_Line]) -> _Line | None:
+    """Return who goes first: input that joined a turn is last, and waits for its calls."""
+    others = next((each for each in line if not isinstance(each.trigger, ClientMessages)), None)
+    if others is not None:
+        return others
+    return next((each for each in line if not state.calls_of(each.turn_id)), None)
+
+
+def _take(draft: Draft, raised: Raised) -> None:
+    if draft.env.agent.wants_trigger(raised.trigger.type):
+        decision_id = draft.env.new_id("dec")
+        _send(draft, Decision(id=decision_id, turn_id=raised.turn_id, trigger=raised.trigger))
+    else:
+        proposal = propose(draft, raised.turn_id, raised.trigger, None)
+        respond(draft, raised.turn_id, raised.trigger, proposal)
+
+
+def _line_up(draft: Draft) -> None:
+    for raised in draft.raised:
+        draft.emit(
+            ev.DecisionWaiting(decision_id=draft.env.new_id("dec"), trigger=raised.trigger),
+            raised.turn_id,
+        )
+    draft.raised = []
+
+
+def _next_ready(state: State) -> Decision | None:
+    """Return the decision in line that may be made now: none while one is out, or paused."""
+    decisions = state.control.decisions
+    if not decisions or decisions[0].is_out or is_paused(state):
+        return None
+    return _first(state, decisions)
+
+
+def _let_go(draft: Draft, decision: Decision) -> None:
+    """Make a decision that stood in line: ask the worker, or take the engine's own proposal."""
+    if draft.env.agent.wants_trigger(decision.trigger.type):
+        _send(draft, decision)
+        return
+    proposal = propose(draft, decision.turn_id, decision.trigger, decision.id)
+    draft.emit(ev.DecisionCompleted(decision_id=decision.id, by="engine"), decision.turn_id)
+    respond(draft, decision.turn_id, decision.trigger, proposal)
+
+
+def _send(draft: Draft, decision: Decision) -> None:
+    policy = policy_of(draft, decision)
+    expires = draft.env.now + policy.total
+    draft.emit(
+        ev.DecisionRequested(
+            decision_id=decision.id,
+            trigger=decision.trigger,
+            attempt=1,
+            deadline=min(draft.env.now + policy.run, expires),
+            expires=expires,
+        ),
+        decision.turn_id,
+    )
+
+
+def answer(draft: Draft, command: AnswerDecision) -> None:
+    """A worker responded. An answer to a decision that was made or dropped is ignored.
+
+    A response that breaks a rule changes nothing and counts as a failed attempt.
+    """
+    decision = draft.state.decision(command.decision_id)
+    if decision is None or not decision.is_out:
+        return
+    fork = draft.fork()
+    try:
+        completed_at = len(fork.events)
+        fork.emit(ev.DecisionCompleted(decision_id=decision.id, by="worker"), decision.turn_id)
+        replaced = respond(fork, decision.turn_id, decision.trigger, command.response)
+    except InvalidResponse as error:
+        fail(draft, decision, Error(code="worker_error", message=str(error), retryable=True))
+        return
+    if replaced:
+        _say_replaced(fork, completed_at, decision.id, replaced)
+    draft.adopt(fork)
+
+
+def _say_replaced(fork: Draft, index: int, decision_id: str, replaced: dict[str, str]) -> None:
+    """Name the replaced ids in the event; the fold does not read them."""
+    event = fork.events[index]
+    body = ev.DecisionCompleted(decision_id=decision_id, by="worker", replaced_ids=replaced)
+    fork.events[index] = ev.Event(
+        event.session_id, event.seq, event.occurred_at, event.turn_id, body
+    )
+
+
+def fail_attempt(draft: Draft, command: FailDecision) -> None:
+    """A worker did not answer. A failure of an older attempt is ignored."""
+    decision = draft.state.decision(command.decision_id)
+    if decision is not None and decision.attempt == command.attempt:
+        fail(draft, decision, command.error)
+
+
+def fail(draft: Draft, decision: Decision, error: Error, *, at_once: bool = False) -> None:
+    """An attempt failed: ask again, or give up.
+
+    Giving up ends the call when the worker was running its own tool, else the turn.
+    """
+    retry = retry_of(
+        policy_of(draft, decision),
+        attempt=decision.attempt,
+        expires=decision.expires,
+        retryable=error.retryable,
+        env=draft.env,
+        at_once=at_once,
+    )
+    draft.emit(
+        ev.DecisionErrored(
+            decision_id=decision.id, attempt=decision.attempt, error=error, retry=retry
+        ),
+        decision.turn_id,
+    )
+    if retry is not None:
+        return
+    trigger = _own_tool(draft, decision)
+    call = draft.state.call(trigger.id) if trigger is not None else None
+    turn = draft.state.turn(decision.turn_id)
+    if call is not None:
+        unknown = error.code in {RESTARTED.code, DEADLINE.code}
+        end_tool_call(draft, call, error=OUTCOME_UNKNOWN if unknown else TOOL_FAILED)
+    elif turn is not None:
+        ended = Error(code="worker_error", message=error.message)
+        complete(draft, turn, error=ended, reason=TURN_DONE)
+
+
+def policy_of(draft: Draft, decision: Decision) -> RetryPolicy:
+    """Return the time and the attempts of a decision: the tool's, when it is the worker's own."""
+    trigger = _own_tool(draft, decision)
+    if trigger is not None:
+        return draft.env.agent.tools[trigger.name].retry
+    return draft.env.agent.decision_retry
+
+
+def _own_tool(draft: Draft, decision: Decision) -> ToolExecute | None:
+    """Return the trigger of a decision in which the worker runs a tool of its own."""
+    trigger = decision.trigger
+    if not isinstance(trigger, ToolExecute):
+        return None
+    spec = draft.env.agent.tools.get(trigger.name)
+    return trigger if spec is not None and spec.handler == "worker" else None

@@ -1,0 +1,76 @@
+"""A commit in the making: events emitted so far, and the state they lead to."""
+
+from dataclasses import dataclass
+
+from engine.core.apply import apply
+from engine.core.env import Env
+from engine.core.events import Body, Event
+from engine.core.state import State
+from engine.core.worker import Trigger
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """Something the caller should be told although the command went through."""
+
+    code: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Raised:
+    """A trigger nobody has looked at yet. It becomes a decision when the commit settles."""
+
+    turn_id: str | None
+    trigger: Trigger
+
+
+class Draft:
+    """The working copy of one command.
+
+    Rules read `state` and call `emit`; each event is folded at once, by the same
+    `apply` that replays the log. Nothing outside sees a draft until it is committed.
+    """
+
+    __slots__ = ("env", "events", "notices", "raised", "state", "taken")
+
+    def __init__(self, state: State, env: Env) -> None:
+        self.state = state
+        self.env = env
+        self.events: list[Event] = []
+        self.raised: list[Raised] = []
+        self.notices: list[Notice] = []
+        self.taken: list[str] = []
+        """Ids of the interrupts this command cleared, in order."""
+
+    def emit(self, body: Body, turn_id: str | None) -> None:
+        """Record that something happened."""
+        control = self.state.control
+        event = Event(control.session_id, control.seq + 1, self.env.now, turn_id, body)
+        self.events.append(event)
+        self.state = apply(self.state, event)
+
+    def trigger(self, turn_id: str | None, trigger: Trigger) -> None:
+        """Ask for a decision, once the rules at hand are through."""
+        self.raised.append(Raised(turn_id, trigger))
+
+    def notice(self, code: str, detail: str) -> None:
+        """Tell the caller something."""
+        self.notices.append(Notice(code, detail))
+
+    def fork(self) -> "Draft":
+        """Return a copy to try something on; see :meth:`adopt`."""
+        copy = Draft(self.state, self.env)
+        copy.events = list(self.events)
+        copy.raised = list(self.raised)
+        copy.notices = list(self.notices)
+        copy.taken = list(self.taken)
+        return copy
+
+    def adopt(self, fork: "Draft") -> None:
+        """Take over what was tried on a fork."""
+        self.state = fork.state
+        self.events = fork.events
+        self.raised = fork.raised
+        self.notices = fork.notices
+        self.taken = fork.taken

@@ -1,0 +1,134 @@
+"""One command onto a session: events, the next state, and what to tell the caller.
+
+Pure. A refused command raises and leaves everything as it was; the rules live in
+the files named after their family, this one only finds them.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import assert_never
+
+from engine.core import calls, decisions, due, inputs, interrupts, turns
+from engine.core import commands as cmd
+from engine.core.draft import Draft, Notice
+from engine.core.env import Env
+from engine.core.errors import UnknownSession
+from engine.core.events import Event, TurnCompleted
+from engine.core.state import Control, State
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Receipt:
+    """What a command did, for its caller.
+
+    `turn_id` is the turn it started, resumed or joined; `ended` the turns it completed;
+    `cleared` the interrupts it answered. `before` and `after` are what was open then,
+    and `pausing` the interrupts that pause the active path after it.
+    """
+
+    before: Control
+    after: Control
+    turn_id: str | None = None
+    ended: tuple[str, ...] = ()
+    cleared: tuple[str, ...] = ()
+    pausing: tuple[str, ...] = ()
+    notices: tuple[Notice, ...] = ()
+
+    @property
+    def recorded(self) -> bool:
+        """Whether anything was recorded."""
+        return self.after.seq > self.before.seq
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Events to append, the state they lead to, and the caller's receipt."""
+
+    events: Sequence[Event]
+    state: State
+    receipt: Receipt
+
+
+def handle(state: State, command: cmd.Command, env: Env, birth: cmd.Birth | None = None) -> Outcome:
+    """Decide what a command does.
+
+    `birth` creates the session when it does not exist yet.
+
+    Raises:
+        Refused: nothing changed. See `errors.py` for the kinds.
+    """
+    draft = Draft(state, env)
+    if state.control.seq == 0:
+        if birth is None:
+            raise UnknownSession(state.control.session_id)
+        inputs.create(draft, birth)
+    turn_id = _dispatch(draft, command)
+    decisions.settle(draft)
+    if state.control.seq == 0 and len(draft.events) == 1:
+        # A session in which nothing happened is not worth a log.
+        draft.events, draft.state = [], state
+    receipt = Receipt(
+        before=state.control,
+        after=draft.state.control,
+        turn_id=turn_id,
+        ended=tuple(
+            event.turn_id
+            for event in draft.events
+            if isinstance(event.body, TurnCompleted) and event.turn_id is not None
+        ),
+        cleared=tuple(draft.taken),
+        pausing=tuple(i.id for i in interrupts.pausing(draft.state)),
+        notices=tuple(draft.notices),
+    )
+    return Outcome(draft.events, draft.state, receipt)
+
+
+def _dispatch(draft: Draft, command: cmd.Command) -> str | None:
+    match command:
+        case cmd.ClientView():
+            return inputs.client_view(draft, command)
+        case cmd.ResumeInterrupt():
+            return _resume(draft, command)
+        case cmd.RaiseInterrupt():
+            return _raise(draft, command)
+        case cmd.CancelSession():
+            turns.cancel(draft)
+        case cmd.AnswerDecision():
+            decisions.answer(draft, command)
+        case cmd.FailDecision():
+            decisions.fail_attempt(draft, command)
+        case cmd.FinishModelCall():
+            calls.finish_model_call(draft, command)
+        case cmd.FailCall():
+            calls.fail_call(draft, command)
+        case cmd.FinishToolCall():
+            calls.finish_tool_call(draft, command)
+        case cmd.Recover():
+            due.recover(draft)
+        case cmd.PassTime():
+            due.pass_time(draft)
+        case _:
+            assert_never(command)
+    return None
+
+
+def _resume(draft: Draft, command: cmd.ResumeInterrupt) -> str | None:
+    interrupt = draft.state.interrupt(command.answer.interrupt_id)
+    interrupts.clear(draft, command.answer, command.caller)
+    return interrupt.turn_id if interrupt is not None else None
+
+
+def _raise(draft: Draft, command: cmd.RaiseInterrupt) -> str | None:
+    turn = turns.active_turn(draft.state)
+    turn_id = turn.id if turn is not None else None
+    interrupts.raise_interrupt(
+        draft,
+        turn_id,
+        origin=command.caller,
+        reason=command.reason,
+        interrupt_id=command.interrupt_id,
+        payload=command.payload,
+        answer_by=command.answer_by,
+        held_call=interrupts.held_call(draft.state, command.payload, None),
+    )
+    return turn_id

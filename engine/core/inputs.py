@@ -1,0 +1,181 @@
+"""What a client's input does: it lands, answers, joins a turn or starts one.
+
+Source: `protocol.md` sections 3 and 4; `agui.md` sections 2.2 and 3.
+"""
+
+from dataclasses import replace
+
+from engine.core import events as ev
+from engine.core.branches import Landing, land
+from engine.core.calls import end_tool_call, stop_call
+from engine.core.commands import Answer, Birth, ClientView
+from engine.core.draft import Draft
+from engine.core.errors import InvalidAnswer, SessionInterrupted, TurnAlreadyActive
+from engine.core.interrupts import clear, is_paused, pausing
+from engine.core.messages import ClientContext, ToolMessage
+from engine.core.state import Turn
+from engine.core.turns import active_turn, start_turn, status
+from engine.core.worker import ClientMessages, SessionStart
+
+NOT_ANSWERED = "not answered"
+"""What a model reads about a client call that the person passed over."""
+
+
+def create(draft: Draft, birth: Birth) -> None:
+    """Begin the session. `session.start` is decided in the session's first turn."""
+    draft.emit(
+        ev.SessionCreated(
+            agent_id=birth.agent_id,
+            owner=birth.owner,
+            tenant=birth.tenant,
+            thread_id=birth.thread_id,
+        ),
+        None,
+    )
+
+
+def client_view(draft: Draft, command: ClientView) -> str | None:
+    """Apply a view and its answers; return the turn it started, resumed or joined.
+
+    In this order: the view lands, client calls are answered, interrupts are answered,
+    new messages are recorded.
+
+    Raises:
+        InvalidView: rule 2 of section 3.
+        TurnAlreadyActive: the running turn would have to be left.
+        SessionInterrupted: (unless `lenient`) the branch stays paused.
+        InvalidAnswer: (unless `lenient`) an answer does not fit.
+    """
+    landing = land(draft.state, command.messages)
+    turn = active_turn(draft.state)
+    was = status(draft.state, turn) if turn is not None else None
+    if _would_leave_a_question(draft, landing):
+        return _still_paused(draft, command, turn, touched=False)
+    landing = _settle_place(draft, landing, turn, has_answers=bool(command.answers))
+    ended = [_answer_client_call(draft, message) for message in landing.tool_answers]
+    cleared = [_answer(draft, command, answer) for answer in command.answers]
+    if any(cleared) and turn is None:
+        turn = active_turn(draft.state)
+    if not landing.remainder:
+        if any(cleared) or any(ended):
+            return turn.id if turn is not None else None
+        return _regenerate(draft, command, landing, turn)
+    if is_paused(draft.state):
+        return _still_paused(draft, command, turn, touched=any(cleared) or any(ended))
+    if turn is None:
+        return _begin(draft, command, landing)
+    if was == "running" and not any(cleared):
+        raise TurnAlreadyActive(turn.id)
+    _join(draft, command, landing, turn)
+    return turn.id
+
+
+def _would_leave_a_question(draft: Draft, landing: Landing) -> bool:
+    """Whether new messages would branch off above an open question.
+
+    A paused branch cannot be left yet: the question comes again.
+    """
+    head = draft.state.control.head
+    return bool(landing.remainder) and landing.at != head and is_paused(draft.state)
+
+
+def _settle_place(
+    draft: Draft, landing: Landing, turn: Turn | None, *, has_answers: bool
+) -> Landing:
+    """Decide where the view really lands, and move the head there.
+
+    1. It adds nothing, and an open turn's branch goes on below it: on that turn's head.
+    2. It adds nothing and brings answers: on the head, for an answer is never a regenerate.
+    3. The running turn would be left: refused.
+    4. Else the head moves to where the view ends.
+    """
+    tree, head = draft.state.tree, draft.state.control.head
+    adds = bool(landing.remainder)
+    if landing.at == head or (landing.at is None and not adds):
+        return replace(landing, at=head)
+    above_head = landing.at is not None and tree.is_on_path(landing.at, head)
+    if not adds and (has_answers or (turn is not None and above_head)):
+        return replace(landing, at=head, asks=landing.asks and turn is None)
+    if turn is not None:
+        raise TurnAlreadyActive(turn.id)
+    if landing.unknown_history:
+        draft.notice("unknown_history", "none of these messages is recorded: a new branch")
+    draft.emit(ev.HeadMoved(message_id=landing.at), None)
+    return landing
+
+
+def _answer_client_call(draft: Draft, message: ToolMessage) -> bool:
+    """A tool message in the view ends an open client call; it is recorded under its own id."""
+    call = draft.state.call(message.tool_call_id)
+    if call is None:
+        return False
+    content = message.content
+    result = content if isinstance(content, str) else {"content": content}
+    end_tool_call(draft, call, result=result, error=message.error, message_id=message.id)
+    return True
+
+
+def _answer(draft: Draft, command: ClientView, answer: Answer) -> bool:
+    try:
+        if clear(draft, answer, "client"):
+            return True
+    except InvalidAnswer as error:
+        if not command.lenient:
+            raise
+        draft.notice("invalid_answer", str(error))
+        return False
+    draft.notice("unknown_interrupt", f"Interrupt {answer.interrupt_id} is not open.")
+    return False
+
+
+def _still_paused(
+    draft: Draft, command: ClientView, turn: Turn | None, *, touched: bool
+) -> str | None:
+    waiting = [i.id for i in pausing(draft.state)]
+    if not command.lenient:
+        raise SessionInterrupted(waiting)
+    draft.notice("session_interrupted", str(SessionInterrupted(waiting)))
+    return turn.id if turn is not None and touched else None
+
+
+def _regenerate(
+    draft: Draft, command: ClientView, landing: Landing, turn: Turn | None
+) -> str | None:
+    """A view that adds nothing asks for a reply when it ends on a user or tool message."""
+    if command.answers or not command.regenerate or turn is not None:
+        return None
+    if not landing.asks or is_paused(draft.state):
+        return None
+    return _begin(draft, command, landing)
+
+
+def _begin(draft: Draft, command: ClientView, landing: Landing) -> str:
+    is_first = draft.state.control.seq == 1
+    turn = start_turn(draft, _context(command.client, landing))
+    if is_first and draft.env.agent.wants_trigger("session.start"):
+        draft.trigger(turn.id, SessionStart())
+    draft.trigger(turn.id, _trigger(draft, landing, turn.client))
+    return turn.id
+
+
+def _join(draft: Draft, command: ClientView, landing: Landing, turn: Turn) -> None:
+    """New messages join the open turn; client calls they pass over are given up."""
+    for call in draft.state.calls_of(turn.id):
+        if call.kind == "client":
+            stop_call(draft, call, NOT_ANSWERED)
+    draft.trigger(turn.id, _trigger(draft, landing, _context(command.client, landing)))
+
+
+def _context(client: ClientContext, landing: Landing) -> ClientContext:
+    if not landing.instructions:
+        return client
+    return replace(client, instructions=landing.instructions)
+
+
+def _trigger(draft: Draft, landing: Landing, client: ClientContext) -> ClientMessages:
+    node = draft.state.tree.get(draft.state.control.head)
+    return ClientMessages(
+        messages=landing.remainder,
+        new_from=node.depth + 1 if node is not None else 0,
+        client=client,
+    )

@@ -1,0 +1,205 @@
+"""Interrupts: raising one, what it pauses, and clearing it.
+
+Source: `protocol.md` section 6.
+"""
+
+from typing import Any, cast
+
+from engine.core import events as ev
+from engine.core.commands import Answer, Caller
+from engine.core.draft import Draft
+from engine.core.errors import InvalidAnswer
+from engine.core.messages import Json, members
+from engine.core.state import OpenInterrupt, State
+from engine.core.worker import InterruptResumed, InterruptStatus
+
+CANCELLED: Json = {"status": "cancelled"}
+"""The payload of an interrupt that was given up."""
+
+
+def pauses(state: State, interrupt: OpenInterrupt, head: str | None) -> bool:
+    """Whether an open interrupt pauses the path that ends at `head`.
+
+    1. No anchor: every path.
+    2. The anchor is the end of the path: yes.
+    3. The anchor stands above: only when the message right below it is not older
+       than the interrupt, so a reply that was already there stays live.
+    """
+    if interrupt.anchor is None or interrupt.anchor == head:
+        return True
+    below = state.tree.child_towards(interrupt.anchor, head)
+    return below is not None and below.seq > interrupt.seq
+
+
+def pausing(state: State, head: str | None = None) -> list[OpenInterrupt]:
+    """Return what pauses the active path (or the one that ends at `head`), oldest first."""
+    control = state.control
+    end = control.head if head is None else head
+    return [i for i in control.interrupts if pauses(state, i, end)]
+
+
+def is_paused(state: State) -> bool:
+    """Whether the active path waits for a person."""
+    return bool(state.control.interrupts) and bool(pausing(state))
+
+
+def raise_interrupt(
+    draft: Draft,
+    turn_id: str | None,
+    *,
+    origin: Caller | str,
+    reason: str,
+    interrupt_id: str | None,
+    payload: Json,
+    answer_by: str,
+    held_call: str | None,
+) -> str:
+    """Pause the active branch at its head, and void the model calls in flight on it.
+
+    Returns the interrupt's id: the one asked for, or a fresh one when that was used before.
+    """
+    control = draft.state.control
+    anchor = None if origin == "system" else control.head
+    raised_id = interrupt_id
+    if raised_id is None or draft.env.was_used(raised_id) or draft.state.interrupt(raised_id):
+        raised_id = draft.env.new_id("int")
+    draft.emit(
+        ev.SessionInterrupted(
+            interrupt_id=raised_id,
+            origin=cast("Any", origin),
+            reason=reason,
+            payload=payload,
+            anchor=anchor,
+            tool_call_id=held_call,
+            answer_by=cast("Any", answer_by),
+        ),
+        turn_id,
+    )
+    for call in control.calls:
+        if call.kind == "llm" and (
+            anchor is None or draft.state.tree.is_on_path(call.anchor or anchor, control.head)
+        ):
+            draft.emit(ev.CallVoided(call_id=call.id, reason="interrupted"), call.turn_id)
+    return raised_id
+
+
+def held_call(state: State, payload: Json, default: str | None) -> str | None:
+    """Return the call an interrupt holds: the open one its payload names, else `default`."""
+    named = members(payload).get("toolCallId")
+    if isinstance(named, str) and state.call(named) is not None:
+        return named
+    return default if default is not None and state.call(default) is not None else None
+
+
+def clear(draft: Draft, answer: Answer, caller: Caller) -> bool:
+    """Clear one interrupt by id; an old or unknown id does nothing and returns false.
+
+    Raises:
+        InvalidAnswer: the answer does not fit; the interrupt stays open.
+    """
+    interrupt = draft.state.interrupt(answer.interrupt_id)
+    if interrupt is None:
+        return False
+    if answer.cancelled:
+        close(draft, interrupt, "cancelled", payload=CANCELLED)
+    else:
+        payload, chosen = judged(draft, interrupt, answer, caller)
+        close(
+            draft,
+            interrupt,
+            "resolved",
+            payload=payload,
+            responder=answer.responder,
+            chosen=chosen,
+        )
+    draft.taken.append(interrupt.id)
+    return True
+
+
+def judged(
+    draft: Draft, interrupt: OpenInterrupt, answer: Answer, caller: Caller
+) -> tuple[Json, Json]:
+    """Return what is recorded for an answer, and what it means to the worker.
+
+    Raises:
+        InvalidAnswer: not this caller's to answer, not offered, or against the schema.
+    """
+    if interrupt.answer_by == "machine" and caller == "client":
+        raise InvalidAnswer(interrupt.id, "it is not this caller's to answer")
+    payload = _without_responder(answer.payload)
+    offered = options(interrupt.payload)
+    if offered is not None and caller == "client":
+        value = next((o["value"] for o in offered if _same(o["value"], payload)), _NOTHING)
+        if value is _NOTHING:
+            raise InvalidAnswer(interrupt.id, "the answer is not one of the options offered")
+        resolved = {"status": "resolved", "payload": value}
+        if answer.responder is not None:
+            resolved["responder"] = answer.responder
+        return resolved, value
+    schema = members(members(interrupt.payload).get("responseSchema"))
+    if schema and (problem := draft.env.conforms(schema, payload)):
+        raise InvalidAnswer(interrupt.id, problem)
+    return payload, payload
+
+
+def close(
+    draft: Draft,
+    interrupt: OpenInterrupt,
+    status: InterruptStatus,
+    *,
+    payload: Json,
+    responder: Json = None,
+    chosen: Json = None,
+) -> None:
+    """Record that an interrupt ended, and tell the worker if it paused the active path."""
+    paused_active = pauses(draft.state, interrupt, draft.state.control.head)
+    draft.emit(
+        ev.SessionInterruptResumed(
+            interrupt_id=interrupt.id, status=status, payload=payload, responder=responder
+        ),
+        interrupt.turn_id,
+    )
+    if paused_active:
+        draft.trigger(
+            interrupt.turn_id,
+            InterruptResumed(
+                interrupt_id=interrupt.id,
+                reason=interrupt.reason,
+                status=status,
+                answer=chosen if status == "resolved" else None,
+                payload=payload,
+                responder=responder,
+                tool_call_id=interrupt.tool_call_id,
+            ),
+        )
+
+
+def options(payload: Json) -> list[dict[str, Json]] | None:
+    """Return the choice a prompt offers: `[{label, value, style?}]`, or `None`."""
+    offered: Any = members(members(payload).get("metadata")).get("options")
+    if not isinstance(offered, list):
+        return None
+    return [members(o) for o in cast("list[Any]", offered) if "value" in members(o)] or None
+
+
+_NOTHING = object()
+
+
+def _same(left: Json, right: Json) -> bool:
+    """JSON equality: `1` is not `true`, although Python says so."""
+    if isinstance(left, bool) or isinstance(right, bool):
+        return left is right
+    if isinstance(left, list) and isinstance(right, list):
+        ours, theirs = cast("list[Any]", left), cast("list[Any]", right)
+        return len(ours) == len(theirs) and all(map(_same, ours, theirs))
+    if isinstance(left, dict) and isinstance(right, dict):
+        mine, other = cast("dict[str, Any]", left), cast("dict[str, Any]", right)
+        return mine.keys() == other.keys() and all(_same(mine[k], other[k]) for k in mine)
+    return bool(left == right)
+
+
+def _without_responder(payload: Json) -> Json:
+    """Drop what a requester may not say about who answered."""
+    if "responder" not in members(payload):
+        return payload
+    return {key: value for key, value in members(payload).items() if key != "responder"}

@@ -1,0 +1,131 @@
+"""What the engine itself would do about each trigger.
+
+A worker sees this as `proposed`; an agent without a worker gets it applied.
+
+Source: `protocol.md` sections 5 and 6.
+"""
+
+from engine.core.draft import Draft
+from engine.core.messages import Json, ToolMessage, members
+from engine.core.results import result_text
+from engine.core.worker import (
+    CallModel,
+    CallTool,
+    ClientMessages,
+    DecisionResponse,
+    GiveError,
+    InterruptResumed,
+    LlmFinished,
+    RunTool,
+    SessionStart,
+    ToolExecute,
+    ToolFinished,
+    Trigger,
+)
+
+DECLINED = "a person declined"
+"""What a model reads about a call that somebody did not approve."""
+
+
+def propose(
+    draft: Draft, turn_id: str | None, trigger: Trigger, own: str | None
+) -> DecisionResponse:
+    """Return the engine's own response to a trigger.
+
+    `own` is the id of the decision on this trigger, so that it does not wait for itself.
+    """
+    match trigger:
+        case SessionStart():
+            return DecisionResponse()
+        case ClientMessages():
+            return _record_input(draft, turn_id, trigger, own)
+        case ToolExecute():
+            return DecisionResponse(actions=_start_or_refuse(draft, trigger))
+        case ToolFinished():
+            return _record_result(draft, turn_id, trigger, own)
+        case LlmFinished():
+            return _record_reply(trigger)
+        case InterruptResumed():
+            return _after_answer(draft, turn_id, trigger, own)
+
+
+def _record_input(
+    draft: Draft, turn_id: str | None, trigger: ClientMessages, own: str | None
+) -> DecisionResponse:
+    """Record the input and call the model. Input that joined a turn brings its own tools."""
+    if not _may_call_model(draft, turn_id, own):
+        return DecisionResponse(messages=trigger.messages)
+    turn = draft.state.turn(turn_id)
+    joined = turn is not None and turn.client != trigger.client
+    action = CallModel(client=trigger.client if joined else None)
+    return DecisionResponse(messages=trigger.messages, actions=(action,))
+
+
+def _start_or_refuse(draft: Draft, trigger: ToolExecute) -> tuple[RunTool | GiveError, ...]:
+    if trigger.name not in draft.env.agent.tools:
+        return (GiveError(id=trigger.id, error=f"there is no tool {trigger.name!r}"),)
+    if trigger.input.status != "valid":
+        return (GiveError(id=trigger.id, error=trigger.input.error or "invalid arguments"),)
+    if draft.env.agent.tools[trigger.name].handler == "function":
+        return (RunTool(id=trigger.id),)
+    return ()
+
+
+def _record_result(
+    draft: Draft, turn_id: str | None, trigger: ToolFinished, own: str | None
+) -> DecisionResponse:
+    content = result_text(trigger.result) if trigger.ok else trigger.error or "failed"
+    message = ToolMessage(
+        id=trigger.message_id or draft.env.new_id("msg"),
+        tool_call_id=trigger.id,
+        content=content,
+        error=None if trigger.ok else content,
+    )
+    actions = (CallModel(),) if _may_call_model(draft, turn_id, own) else ()
+    return DecisionResponse(messages=(message,), actions=actions)
+
+
+def _record_reply(trigger: LlmFinished) -> DecisionResponse:
+    """Record the reply and start its tool calls. What cannot go on ends the turn by itself."""
+    if trigger.message is None:
+        return DecisionResponse()
+    return DecisionResponse(
+        messages=(*trigger.reasoning, trigger.message),
+        actions=tuple(
+            CallTool(id=call.id, name=call.name, arguments=call.arguments)
+            for call in trigger.message.tool_calls
+        ),
+    )
+
+
+def _after_answer(
+    draft: Draft, turn_id: str | None, trigger: InterruptResumed, own: str | None
+) -> DecisionResponse:
+    """Go on where the question stopped.
+
+    1. It holds a function tool's call: run it, or say that a person declined.
+    2. Something of the turn is still open or waits: nothing.
+    3. Else the model goes on.
+    """
+    call = draft.state.call(trigger.tool_call_id) if trigger.tool_call_id else None
+    if call is not None and call.kind == "function" and call.attempt == 0:
+        if is_approval(trigger.answer):
+            return DecisionResponse(actions=(RunTool(id=call.id),))
+        return DecisionResponse(actions=(GiveError(id=call.id, error=DECLINED),))
+    if turn_id is None or not _may_call_model(draft, turn_id, own):
+        return DecisionResponse()
+    return DecisionResponse(actions=(CallModel(),))
+
+
+def is_approval(answer: Json) -> bool:
+    """Whether an answer approves: exactly `true`, or an object whose `approved` is `true`."""
+    return answer is True or members(answer).get("approved") is True
+
+
+def _may_call_model(draft: Draft, turn_id: str | None, own: str | None) -> bool:
+    """Whether the model may be called: nothing else of the turn is open or waits in line."""
+    if draft.state.calls_of(turn_id):
+        return False
+    if any(d.turn_id == turn_id and d.id != own for d in draft.state.control.decisions):
+        return False
+    return not any(raised.turn_id == turn_id for raised in draft.raised)

@@ -1,0 +1,154 @@
+"""What a session is right now: the fold of its log.
+
+`Control` is small and frozen and holds only what is open; it is what a snapshot
+stores. `Tree` holds the messages. Queries live here, rules elsewhere.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal, TypeAlias
+
+from engine.core.messages import ClientContext, Json, Usage
+from engine.core.tree import Tree
+from engine.core.worker import Error, Trigger
+
+CallKind: TypeAlias = Literal["llm", "function", "worker", "client", "unknown"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """An open turn.
+
+    `error` is that of the last model call, if it failed: what the turn ends with
+    unless the agent goes on. `usage` has one entry per provider and model.
+    """
+
+    id: str
+    client: ClientContext = ClientContext()
+    error: Error | None = None
+    usage: tuple[Usage, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndedTurn:
+    """The last turn that ended."""
+
+    id: str
+    error_code: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """A call in flight.
+
+    `attempt` is 0 until the call runs. `not_before` delays the start of an attempt
+    (backoff). `deadline` ends this attempt, `expires` the call. `anchor` is the end
+    of the path the call belongs to. A model call streams its reply as `message_id`;
+    a tool call has `name` and `arguments`.
+    """
+
+    id: str
+    kind: CallKind
+    turn_id: str
+    anchor: str | None
+    attempt: int = 0
+    not_before: datetime | None = None
+    deadline: datetime | None = None
+    expires: datetime | None = None
+    name: str = ""
+    arguments: str = ""
+    message_id: str = ""
+    model: str | None = None
+    system: str | None = None
+    client: ClientContext | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """A trigger without a decision. `attempt` is 0 while it waits in line."""
+
+    id: str
+    turn_id: str | None
+    trigger: Trigger
+    attempt: int = 0
+    not_before: datetime | None = None
+    deadline: datetime | None = None
+    expires: datetime | None = None
+
+    @property
+    def is_out(self) -> bool:
+        """Whether the worker has been asked."""
+        return self.attempt > 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenInterrupt:
+    """A question nobody has answered. `seq` is that of its event."""
+
+    id: str
+    seq: int
+    turn_id: str | None
+    origin: str
+    reason: str
+    payload: Json = None
+    anchor: str | None = None
+    tool_call_id: str | None = None
+    answer_by: Literal["client", "machine"] = "client"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Control:
+    """Everything open in a session, and the values in force on its active path.
+
+    `turns` are the open ones, oldest first. `decisions` stand in the order they go
+    out. `state`, `shared_state` and `agent` are as of the head.
+    """
+
+    session_id: str
+    agent_id: str = ""
+    owner: str = ""
+    tenant: str = ""
+    thread_id: str = ""
+    seq: int = 0
+    head: str | None = None
+    turns: tuple[Turn, ...] = ()
+    calls: tuple[Call, ...] = ()
+    decisions: tuple[Decision, ...] = ()
+    interrupts: tuple[OpenInterrupt, ...] = ()
+    last_turn: EndedTurn | None = None
+    state: Json = None
+    shared_state: Json = None
+    agent: Json = None
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """A session as of one point of its log."""
+
+    control: Control
+    tree: Tree
+
+    def call(self, call_id: str) -> Call | None:
+        """Return an open call."""
+        return next((call for call in self.control.calls if call.id == call_id), None)
+
+    def turn(self, turn_id: str | None) -> Turn | None:
+        """Return an open turn."""
+        return next((turn for turn in self.control.turns if turn.id == turn_id), None)
+
+    def decision(self, decision_id: str) -> Decision | None:
+        """Return a decision that is out or waits."""
+        return next((d for d in self.control.decisions if d.id == decision_id), None)
+
+    def interrupt(self, interrupt_id: str) -> OpenInterrupt | None:
+        """Return an open interrupt."""
+        return next((i for i in self.control.interrupts if i.id == interrupt_id), None)
+
+    def calls_of(self, turn_id: str | None) -> list[Call]:
+        """Return the open calls of a turn, in the order they were requested."""
+        return [call for call in self.control.calls if call.turn_id == turn_id]
+
+
+def new_session(session_id: str) -> State:
+    """Return the state of a session before its first event."""
+    return State(Control(session_id=session_id), Tree())

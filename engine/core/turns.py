@@ -1,0 +1,115 @@
+"""Turns: from a client input until the agent stops responding.
+
+Source: `protocol.md` section 4.
+"""
+
+from typing import Literal, TypeAlias
+
+from engine.core import events as ev
+from engine.core.calls import record_unanswered, stop_call
+from engine.core.draft import Draft
+from engine.core.interrupts import CANCELLED, is_paused
+from engine.core.messages import AssistantMessage, ClientContext, Json, ToolMessage
+from engine.core.state import State, Turn
+from engine.core.worker import Error
+
+TurnStatus: TypeAlias = Literal["running", "paused", "waiting"]
+
+TURN_DONE = "ended: the turn is done"
+TURN_CANCELLED = "cancelled: the turn ended"
+"""What a model reads for calls that were open when their turn ended."""
+
+
+def start_turn(draft: Draft, client: ClientContext) -> Turn:
+    """Begin a turn."""
+    turn_id = draft.env.new_id("turn")
+    draft.emit(ev.TurnStarted(client=None if client == ClientContext() else client), turn_id)
+    return draft.state.control.turns[-1]
+
+
+def active_turn(state: State) -> Turn | None:
+    """Return the open turn of the active branch."""
+    return state.control.turns[-1] if state.control.turns else None
+
+
+def status(state: State, turn: Turn) -> TurnStatus:
+    """Say what an open turn is doing: running, or waiting for a person or for the client."""
+    if is_paused(state):
+        return "paused"
+    calls = state.calls_of(turn.id)
+    waits = any(d.turn_id == turn.id for d in state.control.decisions)
+    if calls and not waits and all(call.kind == "client" for call in calls):
+        return "waiting"
+    return "running"
+
+
+def complete(
+    draft: Draft, turn: Turn, *, data: Json = None, error: Error | None = None, reason: str
+) -> None:
+    """End a turn: stop its calls, drop its decisions, end its interrupts, say how it ended."""
+    for call in draft.state.calls_of(turn.id):
+        stop_call(draft, call, reason)
+    for decision in draft.state.control.decisions:
+        if decision.turn_id == turn.id:
+            draft.emit(ev.DecisionDropped(decision_id=decision.id), turn.id)
+    draft.raised = [raised for raised in draft.raised if raised.turn_id != turn.id]
+    for interrupt in draft.state.control.interrupts:
+        if interrupt.turn_id == turn.id:
+            draft.emit(
+                ev.SessionInterruptResumed(
+                    interrupt_id=interrupt.id, status="cancelled", payload=CANCELLED
+                ),
+                turn.id,
+            )
+    usage = next((t.usage for t in draft.state.control.turns if t.id == turn.id), ())
+    draft.emit(ev.TurnCompleted(data=data, error=error, usage=usage), turn.id)
+
+
+def complete_idle(draft: Draft) -> None:
+    """End the turn when nothing of it is left to do: the agent has stopped responding."""
+    turn = active_turn(draft.state)
+    if turn is None or is_paused(draft.state):
+        return
+    if draft.state.calls_of(turn.id):
+        return
+    if any(decision.turn_id == turn.id for decision in draft.state.control.decisions):
+        return
+    complete(draft, turn, error=turn.error, reason=TURN_DONE)
+
+
+def cancel(draft: Draft) -> None:
+    """Stop everything that is open; nothing open: no event.
+
+    Source: `protocol.md` section 7.
+    """
+    error = Error(code="cancelled", message="cancelled")
+    for turn in draft.state.control.turns:
+        for call in draft.state.calls_of(turn.id):
+            stop_call(draft, call, TURN_CANCELLED)
+        for call_id in _unanswered(draft.state, turn):
+            record_unanswered(draft, call_id, TURN_CANCELLED, turn.id)
+        complete(draft, turn, error=error, reason=TURN_CANCELLED)
+    for interrupt in draft.state.control.interrupts:
+        draft.emit(
+            ev.SessionInterruptResumed(
+                interrupt_id=interrupt.id, status="cancelled", payload=CANCELLED
+            ),
+            interrupt.turn_id,
+        )
+
+
+def _unanswered(state: State, turn: Turn) -> list[str]:
+    """Return the tool calls of the turn's recorded messages that have no result yet."""
+    asked: list[str] = []
+    answered: set[str] = set()
+    for node in state.tree.upward(state.control.head):
+        if node.turn_id != turn.id:
+            break
+        match node.message:
+            case ToolMessage(tool_call_id=call_id):
+                answered.add(call_id)
+            case AssistantMessage(tool_calls=calls):
+                asked.extend(call.id for call in calls)
+            case _:
+                continue
+    return [call_id for call_id in asked if call_id not in answered]

@@ -1,0 +1,110 @@
+"""What readers of one session wait for: committed events, and live text.
+
+A feed keeps no queue for anybody. It remembers the newest events and the live text
+of the calls in flight; a reader has its own place in both.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Sequence
+
+from engine.core.events import Event
+from engine.runtime.live import LiveText
+
+RECENT_EVENTS = 256
+"""Events kept in memory for readers. Who is further behind reads from the store."""
+
+GROUP_S = 0.001
+"""How long live text may wait to go out together with what follows: far below what
+an eye can see, long enough to make one write of many deltas."""
+
+GROUP_DELTAS = 64
+"""Deltas that do not wait any longer."""
+
+
+class Feed:
+    """The newest of one session."""
+
+    def __init__(self, seq: int) -> None:
+        self.seq = seq
+        """The newest committed event."""
+        self.live: dict[tuple[str, int], LiveText] = {}
+        """Live text by call id and attempt."""
+        self.live_version = 0
+        self._recent: deque[Sequence[Event]] = deque()
+        self._recent_events = 0
+        self._waiters: list[asyncio.Future[None]] = []
+        self._timer: asyncio.TimerHandle | None = None
+        self._fresh = 0
+        self._woken = 0.0
+
+    @property
+    def has_readers(self) -> bool:
+        """Whether somebody waits right now."""
+        return bool(self._waiters)
+
+    def publish(self, events: Sequence[Event]) -> None:
+        """Show a commit's events to everybody."""
+        if not events:
+            return
+        self._recent.append(events)
+        self._recent_events += len(events)
+        while self._recent_events > RECENT_EVENTS and len(self._recent) > 1:
+            self._recent_events -= len(self._recent.popleft())
+        self.seq = events[-1].seq
+        self.wake()
+
+    def recent(self, after_seq: int) -> list[Sequence[Event]] | None:
+        """Return the commits after `after_seq`; `None`: memory does not reach so far back."""
+        if after_seq >= self.seq:
+            return []
+        if not self._recent or self._recent[0][0].seq > after_seq + 1:
+            return None
+        return [commit for commit in self._recent if commit[-1].seq > after_seq]
+
+    def live_changed(self) -> None:
+        """Say that some live text grew: readers wake now, or in a moment with what follows."""
+        self.live_version += 1
+        if not self._waiters:
+            return
+        self._fresh += 1
+        loop = asyncio.get_running_loop()
+        if self._fresh >= GROUP_DELTAS or loop.time() - self._woken >= GROUP_S:
+            self.wake()
+        elif self._timer is None:
+            self._timer = loop.call_later(GROUP_S, self.wake)
+
+    async def wait(self, *, seq: int, live_version: int) -> None:
+        """Return when there is more than this reader has seen.
+
+        New live text alone may wait :data:`GROUP_S` since the last time anybody woke.
+        """
+        if self.seq > seq:
+            return
+        loop = asyncio.get_running_loop()
+        if self.live_version > live_version:
+            due = self._woken + GROUP_S
+            if loop.time() >= due:
+                self._woken = loop.time()
+                return
+            if self._timer is None:
+                self._timer = loop.call_at(due, self.wake)
+        waiter: asyncio.Future[None] = loop.create_future()
+        self._waiters.append(waiter)
+        try:
+            await waiter
+        finally:
+            if waiter in self._waiters:
+                self._waiters.remove(waiter)
+
+    def wake(self) -> None:
+        """Wake everybody who waits."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._fresh = 0
+        self._woken = asyncio.get_running_loop().time()
+        waiters, self._waiters = self._waiters, []
+        for waiter in waiters:
+            if not waiter.done():
+                waiter.set_result(None)

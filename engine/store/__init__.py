@@ -1,0 +1,1 @@
+"""Where logs are kept: one Protocol, and the same contract for every database."""

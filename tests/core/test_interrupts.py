@@ -1,0 +1,303 @@
+"""Interrupts on the active branch (`protocol.md` 6, on the seed's own text)."""
+
+import pytest
+
+from engine.core import commands as cmd
+from engine.core import events as ev
+from engine.core.errors import InvalidAnswer, SessionInterrupted
+from engine.core.messages import ToolCall, ToolMessage
+from engine.core.worker import CallModel, GiveError, GiveResult, Interrupt, InterruptResumed
+from tests.core.given import Session, agent, names, paused, tool, user, view
+
+OPTIONS = [{"label": "Yes", "value": "yes"}, {"label": "Never", "value": {"never": True}}]
+
+
+def test_an_interrupt_holds_the_call_and_ends_nothing() -> None:
+    """A paused turn is still the same turn: no `turn.completed`, no deadline, no work."""
+    session = paused(message="Send?")
+
+    [interrupt] = session.state.control.interrupts
+    assert interrupt.tool_call_id == "c1"
+    assert interrupt.anchor == session.state.control.head
+    assert session.state.control.turns != ()
+    call = session.state.call("c1")
+    assert call is not None
+    assert call.deadline is None
+    assert session.state.control.decisions == ()
+
+
+@pytest.mark.parametrize("answer", [True, {"approved": True}, {"approved": True, "x": 1}], ids=str)
+def test_an_approval_runs_the_function_tool(answer: object) -> None:
+    """The engine's own proposal; the resume starts no new turn."""
+    session = paused()
+    happened = session.resume(answer)
+
+    assert names(happened) == ["session.interrupt_resumed", "call.started"]
+    assert "turn.started" not in names(happened)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [False, 0, "", None, 1, "yes", {"approved": "true"}, {"approved": 1}, {}],
+    ids=repr,
+)
+def test_anything_else_is_an_answer_and_declines(answer: object) -> None:
+    """The presence of an answer decides, not its truth; only exactly `true` approves."""
+    session = paused()
+    session.resume(answer)
+
+    [result] = [m for m in session.path if isinstance(m, ToolMessage)]
+    assert result.error == "a person declined"
+    assert session.model_call.attempt == 1
+
+
+def test_a_cancelled_answer_declines() -> None:
+    """The payload says `cancelled`, the trigger has no answer, the tool does not run."""
+    session = paused()
+    happened = session.resume(cancelled=True)
+
+    resumed = happened[0]
+    assert isinstance(resumed, ev.SessionInterruptResumed)
+    assert (resumed.status, resumed.payload) == ("cancelled", {"status": "cancelled"})
+    assert "call.started" not in names(happened)
+
+
+@pytest.mark.parametrize("interrupt_id", ["nobody", "again"])
+def test_an_old_or_unknown_id_does_nothing(interrupt_id: str) -> None:
+    """Nothing is recorded, nothing is refused."""
+    session = paused()
+    first = session.state.control.interrupts[0].id
+    session.resume(payload=True)
+    session.finish("c1")
+
+    again = first if interrupt_id == "again" else interrupt_id
+    assert session.resume(False, interrupt_id=again) == []
+
+
+def test_new_messages_on_the_paused_branch_are_refused() -> None:
+    """The body of the refusal lists what is open."""
+    session = paused()
+    with pytest.raises(SessionInterrupted) as refused:
+        session.say("u2")
+    assert refused.value.interrupt_ids == [session.state.control.interrupts[0].id]
+
+
+def test_a_lenient_view_on_the_paused_branch_changes_nothing() -> None:
+    """A channel that must not refuse is told instead; the question stays."""
+    session = paused()
+    path = session.path
+    assert session.do(view(*path, user("u2"), lenient=True)) == []
+
+    assert session.receipt is not None
+    assert [n.code for n in session.receipt.notices] == ["session_interrupted"]
+
+
+def test_raising_voids_the_model_call_in_flight() -> None:
+    """Somebody else pauses: the partial reply is dropped, and the answer goes on from there."""
+    session = Session()
+    session.say()
+    call = session.model_call
+    happened = session.do(cmd.RaiseInterrupt(reason="hold"))
+
+    assert names(happened) == ["session.interrupted", "call.voided"]
+    resumed = session.resume(True)
+    assert names(resumed) == ["session.interrupt_resumed", "llm.call.requested"]
+    assert session.model_call.id != call.id
+
+
+def test_tools_that_started_go_on_while_paused() -> None:
+    """Their end is recorded; the decision on it waits for the answer."""
+    session = Session(agent(tool("send")))
+    session.say()
+    session.reply(None, ToolCall(id="c1", name="send", arguments='{"to": "a"}'))
+    session.do(cmd.RaiseInterrupt(reason="hold"))
+
+    assert names(session.finish("c1")) == ["tool.call.completed", "decision.waiting"]
+    resumed = names(session.resume(True))
+    assert resumed == [
+        "session.interrupt_resumed",
+        "decision.waiting",
+        "decision.completed",
+        "decision.completed",
+        "message.new",
+        "llm.call.requested",
+    ]
+
+
+def test_answers_go_out_before_what_was_held() -> None:
+    """`interrupt.resumed` first, in the order of the resumes, then the rest as it came."""
+    session = Session(agent(tool("send"), wants=frozenset({"tool.finished", "interrupt.resumed"})))
+    session.say()
+    session.reply(None, ToolCall(id="c1", name="send", arguments='{"to": "a"}'))
+    session.do(cmd.RaiseInterrupt(reason="one"))
+    session.do(cmd.RaiseInterrupt(reason="two"))
+    session.finish("c1")
+    first, second = (i.id for i in session.state.control.interrupts)
+    session.resume(1, interrupt_id=second)
+    assert session.state.control.decisions[0].attempt == 0
+
+    session.resume(2, interrupt_id=first)
+    order: list[str] = []
+    for _ in range(3):
+        trigger = session.trigger
+        order.append(
+            trigger.interrupt_id if isinstance(trigger, InterruptResumed) else trigger.type
+        )
+        session.answer()
+    assert order == [second, first, "tool.finished"]
+
+
+def test_the_worker_may_ask_again() -> None:
+    """An interrupt raised in answer to `interrupt.resumed` inherits the call."""
+    session = Session(agent(tool("send"), wants=frozenset({"tool.execute", "interrupt.resumed"})))
+    session.say()
+    session.reply(None, ToolCall(id="c1", name="send", arguments='{"to": "a"}'))
+    session.answer(Interrupt(reason="confirm"))
+    session.resume(True)
+    session.answer(Interrupt(reason="are you sure"))
+
+    [interrupt] = session.state.control.interrupts
+    assert interrupt.tool_call_id == "c1"
+    session.resume(True)
+    assert isinstance(session.trigger, InterruptResumed)
+    assert session.trigger.tool_call_id == "c1"
+
+
+def test_a_used_id_is_replaced() -> None:
+    """A late click on the old question must not answer the new one."""
+    session = Session(agent(wants=frozenset({"client.messages"})))
+    session.say("u1")
+    session.answer(Interrupt(reason="r", interrupt_id="mine"), messages=[user("u1")])
+    session.do(cmd.CancelSession())
+    session.say("u2")
+    happened = session.answer(Interrupt(reason="r", interrupt_id="mine"), messages=[user("u2")])
+
+    completed = happened[0]
+    assert isinstance(completed, ev.DecisionCompleted)
+    [interrupt] = session.state.control.interrupts
+    assert interrupt.id != "mine"
+    assert completed.replaced_ids == {"mine": interrupt.id}
+
+
+def test_input_answered_by_a_question_is_recorded_first() -> None:
+    """The anchor is then the message the person wrote."""
+    session = Session(agent(wants=frozenset({"client.messages"})))
+    session.say("u1")
+    session.answer(Interrupt(reason="r"))
+
+    assert [m.id for m in session.path] == ["u1"]
+    assert session.state.control.interrupts[0].anchor == "u1"
+
+
+def test_an_answer_and_a_message_join_one_turn() -> None:
+    """Case 17e: the answer first, then the message, one model call, the same turn."""
+    session = paused()
+    [interrupt] = session.state.control.interrupts
+    path = session.path
+    answer = cmd.Answer(interrupt_id=interrupt.id, cancelled=True)
+    happened = session.do(view(*path, user("u2"), answers=(answer,)))
+
+    assert names(happened).count("llm.call.requested") == 1
+    assert "turn.started" not in names(happened)
+    assert session.path[-1].id == "u2"
+    assert any(isinstance(m, ToolMessage) for m in session.path)
+
+
+def test_a_message_that_joins_waits_for_the_tool_it_approved() -> None:
+    """It is recorded when no call of the turn is open."""
+    session = paused()
+    [interrupt] = session.state.control.interrupts
+    answer = cmd.Answer(interrupt_id=interrupt.id, payload=True)
+    happened = session.do(view(*session.path, user("u2"), answers=(answer,)))
+    assert names(happened) == ["session.interrupt_resumed", "call.started", "decision.waiting"]
+
+    finished = session.finish("c1")
+    assert names(finished).count("llm.call.requested") == 1
+    assert [m.role for m in session.path] == ["user", "assistant", "tool", "user"]
+
+
+# ------------------------------------------------------------------ prompts
+
+
+def test_a_choice_is_answered_by_an_offered_value_only() -> None:
+    """Nothing that was not offered can be sent; the question stays open."""
+    session = paused(message="Send?", metadata={"options": OPTIONS})
+    with pytest.raises(InvalidAnswer):
+        session.resume("maybe")
+    with pytest.raises(InvalidAnswer):
+        session.resume({"never": 1})
+    assert len(session.state.control.interrupts) == 1
+
+
+def test_the_record_of_a_choice_names_the_value_and_the_responder() -> None:
+    """`status`, `payload` and `responder` are the engine's and the channel's word."""
+    session = paused(metadata={"options": OPTIONS})
+    responder = {"channel": "ag-ui", "user": "ada"}
+    happened = session.resume({"never": True}, responder=responder)
+
+    resumed = happened[0]
+    assert isinstance(resumed, ev.SessionInterruptResumed)
+    assert resumed.payload == {
+        "status": "resolved",
+        "payload": {"never": True},
+        "responder": responder,
+    }
+    assert resumed.responder == responder
+
+
+def test_a_requester_cannot_say_who_answered() -> None:
+    """A top-level `responder` in a payload is removed; a payload proves nothing."""
+    session = paused()
+    happened = session.resume({"approved": True, "responder": {"user": "root"}})
+
+    resumed = happened[0]
+    assert isinstance(resumed, ev.SessionInterruptResumed)
+    assert resumed.payload == {"approved": True}
+    assert resumed.responder is None
+
+
+def test_a_schema_is_enforced() -> None:
+    """A mismatch leaves the interrupt open, and says where."""
+    session = paused(responseSchema={"type": "object", "properties": {"n": {"type": "integer"}}})
+    with pytest.raises(InvalidAnswer, match="n: 'x' is not of type 'integer'"):
+        session.resume({"n": "x"})
+    assert "session.interrupt_resumed" in names(session.resume({"n": 1}))
+
+
+def test_a_question_for_machines_is_not_a_clients_to_answer() -> None:
+    """403 at the border; it stays open."""
+    session = Session()
+    session.do(cmd.RaiseInterrupt(reason="r", answer_by="machine", caller="machine"))
+    with pytest.raises(InvalidAnswer):
+        session.resume(True)
+    answer = cmd.Answer(interrupt_id=session.state.control.interrupts[0].id, payload=1)
+    happened = session.do(cmd.ResumeInterrupt(answer=answer, caller="machine"))
+    assert names(happened) == ["session.interrupt_resumed"]
+
+
+# ----------------------------------------------------- what a worker may not
+
+
+@pytest.mark.parametrize(
+    "actions",
+    [
+        (Interrupt(reason="r"), CallModel()),
+        (Interrupt(reason=""),),
+        (GiveResult(id="nobody", result="x"),),
+        (Interrupt(reason="a"), Interrupt(reason="b")),
+        (GiveError(id="c1", error="x", attempt=7),),
+    ],
+    ids=["llm.call beside it", "no reason", "call not open", "two for one call", "old attempt"],
+)
+def test_a_response_that_breaks_a_rule_is_refused_whole(actions: tuple[object, ...]) -> None:
+    """Nothing of it is applied; the worker is asked again, as the next attempt."""
+    session = Session(agent(tool("send"), wants=frozenset({"tool.execute"})))
+    session.say()
+    session.reply(None, ToolCall(id="c1", name="send", arguments='{"to": "a"}'))
+    decision = session.out
+    happened = session.answer(*actions)  # pyright: ignore[reportArgumentType]
+
+    assert names(happened) == ["decision.errored"]
+    assert (session.out.id, session.out.attempt) == (decision.id, 2)
+    assert session.state.call("c1") is not None
+    assert session.state.control.interrupts == ()
