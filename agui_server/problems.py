@@ -4,6 +4,7 @@ A problem has `type` (`about:blank`), `title`, `status`, `detail` and a stable `
 some have more, such as the ids of what is open.
 """
 
+import logging
 from typing import Any
 
 from starlette.exceptions import HTTPException
@@ -12,6 +13,8 @@ from starlette.responses import JSONResponse, Response
 
 from agui_server.agui.wire import BadRequest
 from engine.core import errors
+
+logger = logging.getLogger(__name__)
 
 STATUS: dict[type[errors.EngineError], int] = {
     errors.UnknownAgent: 404,
@@ -77,6 +80,8 @@ async def on_engine_error(_request: Request, error: Exception) -> Response:
     """Answer an engine's error."""
     if not isinstance(error, errors.EngineError):
         raise error
+    if not isinstance(error, errors.Refused):
+        logger.error("a request failed", exc_info=error)
     return of_refusal(error)
 
 

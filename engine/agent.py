@@ -25,9 +25,10 @@ from engine.core.messages import Json
 from engine.core.worker import Action, DecisionRequest, DecisionResponse, Trigger
 from engine.runtime.functions import FunctionTool
 
-Answer: TypeAlias = DecisionResponse | Action | Collection[Action] | dict[str, Json] | None
+Answer: TypeAlias = DecisionResponse | Action | Collection[Action] | dict[str, Json]
 """What a worker may return: a response (`request.proposed` is one), one action or
-several, the response as JSON (`{"actions": [...]}`), or `None` for an empty one."""
+several, or the response as JSON (`{"actions": [...]}`). Nothing at all is an error:
+it is a forgotten `return` more often than a wish to do nothing, which is `{}`."""
 
 Decide: TypeAlias = Callable[[DecisionRequest], Answer | Awaitable[Answer]]
 """A worker in this process, sync or async."""

@@ -108,6 +108,7 @@ class Engine:
 
     @asynccontextmanager
     async def _work(self) -> AsyncGenerator[Sessions]:
+        failure: Exception | None = None
         async with asyncio.TaskGroup() as group:
             sessions = Sessions(
                 store=self.store,
@@ -123,11 +124,16 @@ class Engine:
             ]
             try:
                 yield sessions
+            except Exception as error:  # noqa: BLE001 - raised again below
+                failure = error
             finally:
                 self._running = None
                 for task in background:
                     task.cancel()
                 await sessions.stop()
+        # Out here the group cannot wrap what went wrong in the caller's own block.
+        if failure is not None:
+            raise failure
 
     # -------------------------------------------------------------- writing
 

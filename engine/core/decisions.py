@@ -28,6 +28,7 @@ from engine.core.worker import ClientMessages, Error, ToolExecute
 def settle(draft: Draft) -> None:
     """Decide what can be decided, send out what the worker must decide, end what is done."""
     while True:
+        _drop_moot(draft)
         if (at_once := _next_at_once(draft)) is not None:
             draft.raised.remove(at_once)
             _take(draft, at_once)
@@ -38,6 +39,24 @@ def settle(draft: Draft) -> None:
         else:
             break
     complete_idle(draft)
+
+
+def _drop_moot(draft: Draft) -> None:
+    """Drop questions about starting a call that has started or ended meanwhile.
+
+    A person who answered the interrupt that held a call has decided on it.
+    """
+    draft.raised = [each for each in draft.raised if not _is_moot(draft.state, each)]
+    for decision in draft.state.control.decisions:
+        if not decision.is_out and _is_moot(draft.state, decision):
+            draft.emit(ev.DecisionDropped(decision_id=decision.id), decision.turn_id)
+
+
+def _is_moot(state: State, each: Raised | Decision) -> bool:
+    if not isinstance(each.trigger, ToolExecute):
+        return False
+    call = state.call(each.trigger.id)
+    return call is None or call.attempt > 0
 
 
 def _next_at_once(draft: Draft) -> Raised | None:

@@ -14,6 +14,7 @@ from datetime import timedelta
 from typing import Any, Protocol, cast
 
 from engine.core import commands as cmd
+from engine.core.calls import TOOL_FAILED
 from engine.core.errors import ModelError, Refused, StorageUnavailable, ToolError
 from engine.core.handle import Receipt
 from engine.core.messages import ClientContext, transcript
@@ -99,13 +100,13 @@ class Effects:
             report = await self._do(entry, agent, work)
             reach("effect.finished")
             running.reporting = True
-            await self._report(entry, report)
+            await self._report(entry, work, report)
         finally:
             if entry.work.get(work) is running:
                 del entry.work[work]
                 entry.feed.live.pop((work.id, work.attempt), None)
 
-    async def _report(self, entry: Entry, report: cmd.Command | None) -> None:
+    async def _report(self, entry: Entry, work: Work, report: cmd.Command | None) -> None:
         while report is not None:
             try:
                 await self._sessions.write(entry.session_id, report)
@@ -116,6 +117,10 @@ class Effects:
                 # Somebody ended this work first; its result is not wanted any more.
                 logger.info("session %s: a result was refused: %s", entry.session_id, refusal)
                 return
+            except Exception as error:
+                # A bug of ours. The work must end all the same: as a failure, told once.
+                logger.exception("session %s: a result could not be taken", entry.session_id)
+                report = None if _is_failure(report) else _failure(work, error)
             else:
                 return
 
@@ -131,10 +136,7 @@ class Effects:
                     return await self._ask_worker(entry, agent, work)
         except Exception as error:
             logger.exception("session %s: %s failed", entry.session_id, work)
-            failure = Error(code="provider_error", message=f"{type(error).__name__}: {error}")
-            if work.kind == "decision":
-                return cmd.FailDecision(decision_id=work.id, attempt=work.attempt, error=failure)
-            return cmd.FailCall(call_id=work.id, attempt=work.attempt, error=failure)
+            return _failure(work, error)
 
     # -------------------------------------------------------------- models
 
@@ -193,6 +195,25 @@ class Effects:
         if isinstance(answer, Error):
             return cmd.FailDecision(decision_id=work.id, attempt=work.attempt, error=answer)
         return cmd.AnswerDecision(decision_id=work.id, attempt=work.attempt, response=answer)
+
+
+def _failure(work: Work, error: Exception) -> cmd.Command:
+    """Return the command that ends a piece of work because of an error of ours."""
+    message = f"{type(error).__name__}: {error}"
+    match work.kind:
+        case "decision":
+            failure = Error(code="worker_error", message=message)
+            return cmd.FailDecision(decision_id=work.id, attempt=work.attempt, error=failure)
+        case "model":
+            failure = Error(code="provider_error", message=message)
+        case "tool":
+            # The model reads this one.
+            failure = Error(code="tool_error", message=TOOL_FAILED)
+    return cmd.FailCall(call_id=work.id, attempt=work.attempt, error=failure)
+
+
+def _is_failure(report: cmd.Command) -> bool:
+    return isinstance(report, cmd.FailDecision | cmd.FailCall)
 
 
 def model_request(state: State, agent: RunnableAgent, call: Call) -> ModelRequest:

@@ -39,9 +39,9 @@ class Feed:
         self._woken = 0.0
 
     @property
-    def has_readers(self) -> bool:
-        """Whether somebody waits right now."""
-        return bool(self._waiters)
+    def readers(self) -> int:
+        """How many wait right now."""
+        return len(self._waiters)
 
     def publish(self, events: Sequence[Event]) -> None:
         """Show a commit's events to everybody."""

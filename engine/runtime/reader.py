@@ -8,6 +8,7 @@ from typing import TypeAlias
 from engine.core import events as ev
 from engine.core.messages import ReasoningMessage
 from engine.runtime.entry import Entry
+from engine.runtime.feed import Feed
 from engine.runtime.live import Cursor, LiveText, Piece
 from engine.store.protocol import Store
 
@@ -46,6 +47,11 @@ class Reader:
         self._entry = entry
         self._store = store
         self._heard: dict[str, _Heard] = {}
+
+    @property
+    def feed(self) -> Feed:
+        """What this reader waits for."""
+        return self._entry.feed
 
     def join(self, call_id: str, attempt: int, turn_id: str | None) -> list[ReasoningMessage]:
         """Listen to a call that was requested before this reader came.
