@@ -13,11 +13,12 @@ from starlette.responses import Response
 from agui_server.agui.inbound import check_content_type, parse_run
 from agui_server.agui.opening import Attach, Follow, Opening, open_run
 from agui_server.agui.sse import stream
-from agui_server.agui.translate import Translation
+from agui_server.agui.translate import Run, Translation
 from agui_server.agui.wire import BadRequest
 from agui_server.settings import Settings
 from engine import Engine, Thread
 from engine.core.errors import StorageUnavailable
+from engine.core.events import TurnCompleted
 from engine.core.interrupts import pausing
 from engine.core.messages import Message
 from engine.core.state import Control, State
@@ -129,7 +130,7 @@ async def _attach(
             [
                 *translation.started(opening.notices),
                 translation.snapshot(plan.unrecorded),
-                *translation.finish_as(None),
+                *translation.finish_as(TurnCompleted()),
             ],
         )
     control = state.control
@@ -150,10 +151,20 @@ async def _attach(
     if control.shared_state is not None:
         frames.append(translation.state(control.shared_state))
     if state.turn(run.turn_id) is None or translation.is_paused:
-        frames.extend(translation.finish_as(control.last_turn))
+        frames.extend(translation.finish_as(await _ended(engine, run)))
     else:
         frames.extend(translation.finish())
     return translation, reader, frames
+
+
+async def _ended(engine: Engine, run: Run) -> TurnCompleted:
+    """Return how a run's turn ended; a run without a turn ended well."""
+    if run.turn_id is None:
+        return TurnCompleted()
+    event = await engine.store.last_event(
+        run.session_id, type="turn.completed", subject=run.turn_id
+    )
+    return event.body if event and isinstance(event.body, TurnCompleted) else TurnCompleted()
 
 
 async def _snapshot(engine: Engine, translation: Translation) -> bytes:

@@ -29,8 +29,8 @@ from agui_server.agui.ordering import OpenItems
 from engine.core import events as ev
 from engine.core import messages as own
 from engine.core.apply import add_usage, apply_control
-from engine.core.state import Control, EndedTurn
-from engine.runtime.live import PartKind
+from engine.core.state import Control
+from engine.runtime.live import Part, PartKind
 from engine.runtime.reader import Item, Said
 
 SHOWN_AS_CANCELLED = {"cancelled", "budget_exceeded", "abandoned"}
@@ -80,7 +80,7 @@ class Translation:
         self._settled_at = settled_at
         self._pausing = list(pausing)
         self._open = OpenItems()
-        self._streamed: dict[str, set[str]] = {}
+        self._streamed: dict[str, dict[str, Part]] = {}
         self._announced: list[str] = []
         self._client_calls = {call.id for call in control.calls if call.kind == "client"}
         self._usage: tuple[own.Usage, ...] = ()
@@ -93,9 +93,14 @@ class Translation:
 
     @property
     def restates(self) -> bool:
-        """Whether a snapshot is due. After a cancel none is: what people saw stays."""
-        stopped = self._completed is not None and self._completed.error is not None
-        return self.needs_snapshot and not stopped
+        """Whether a snapshot is due: something is shown that the record has otherwise, or not.
+
+        After a cancel or an error none is sent: what people saw stays on their screen.
+        """
+        if self._completed is not None and self._completed.error is not None:
+            return False
+        was_not_recorded = bool(self._streamed) and (self._completed is not None or self.is_paused)
+        return self.needs_snapshot or was_not_recorded
 
     @property
     def is_paused(self) -> bool:
@@ -138,15 +143,12 @@ class Translation:
             pending = None if self.run.legacy else self._pending() or None
             yield from self._end(RunFinishedSuccessOutcome(pending_tool_call_ids=pending))
 
-    def finish_as(self, last: EndedTurn | None) -> Iterator[bytes]:
+    def finish_as(self, completed: ev.TurnCompleted) -> Iterator[bytes]:
         """End a run that follows nothing: paused, or as its turn ended."""
         if self._pausing:
             yield from self._end_paused()
-        elif last is not None and last.error_code is not None and last.id == self.run.turn_id:
-            error = ev.Error(code=last.error_code, message="")
-            yield from self._end_completed(ev.TurnCompleted(error=error))
         else:
-            yield from self._end(RunFinishedSuccessOutcome())
+            yield from self._end_completed(completed)
 
     def fail(self, code: str, message: str) -> Iterator[bytes]:
         """End the run with an error.
@@ -215,6 +217,7 @@ class Translation:
     def snapshot(self, path: Sequence[own.Message]) -> bytes:
         """Restate the conversation; what was streamed and is not in it is gone."""
         self.needs_snapshot = False
+        self._streamed = {}
         return frame(MessagesSnapshotEvent(messages=outbound.messages(path)))
 
     @staticmethod
@@ -287,7 +290,7 @@ class Translation:
             parent_id=said.message_id if is_tool else None,
             ends=piece.ends,
         )
-        self._streamed.setdefault(said.message_id, set()).add(part.id)
+        self._streamed.setdefault(said.message_id, {})[part.id] = part
 
     def _piece(
         self,
@@ -332,14 +335,24 @@ class Translation:
                 self.needs_snapshot = True
 
     def _recorded_reply(self, message: own.AssistantMessage) -> Iterator[bytes]:
-        streamed = self._streamed.pop(message.id, set())
-        if message.content and message.id not in streamed:
+        """Show what was not streamed; what was streamed otherwise is restated."""
+        streamed = self._streamed.pop(message.id, {})
+        said = {part_id for part_id, part in streamed.items() if part.kind == "tool"}
+        text = streamed.get(message.id)
+        if text is not None and text.text != (message.content or ""):
+            self.needs_snapshot = True
+        elif text is None and message.content:
             yield from self._piece("text", message.id, message.content)
         for call in message.tool_calls:
-            if call.id not in streamed:
+            part = streamed.get(call.id)
+            if part is not None and (part.text or "{}") != call.arguments:
+                self.needs_snapshot = True
+            elif part is None:
                 yield from self._piece(
                     "tool", call.id, call.arguments, name=call.name, parent_id=message.id
                 )
+        if said - {call.id for call in message.tool_calls}:
+            self.needs_snapshot = True
 
     def _was_streamed(self, part_id: str) -> bool:
         return any(part_id in parts for parts in self._streamed.values())

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from engine.core import events as ev
 from engine.core.messages import ClientContext, Usage
-from engine.core.state import Call, Control, Decision, EndedTurn, OpenInterrupt, State, Turn
+from engine.core.state import Call, Control, Decision, OpenInterrupt, State, Turn
 from engine.core.worker import InterruptResumed
 
 
@@ -78,11 +78,8 @@ def _turns(control: Control, event: ev.Event, body: ev.TurnStarted | ev.TurnComp
             turn = Turn(id=turn_id, client=body.client or ClientContext())
             return replace(control, turns=(*control.turns, turn))
         case ev.TurnCompleted():
-            return replace(
-                control,
-                turns=tuple(turn for turn in control.turns if turn.id != turn_id),
-                last_turn=EndedTurn(id=turn_id, error_code=body.error.code if body.error else None),
-            )
+            turns = tuple(turn for turn in control.turns if turn.id != turn_id)
+            return replace(control, turns=turns)
 
 
 def _decisions(

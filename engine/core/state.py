@@ -30,14 +30,6 @@ class Turn:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EndedTurn:
-    """The last turn that ended."""
-
-    id: str
-    error_code: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
     """A call in flight.
 
@@ -115,7 +107,6 @@ class Control:
     calls: tuple[Call, ...] = ()
     decisions: tuple[Decision, ...] = ()
     interrupts: tuple[OpenInterrupt, ...] = ()
-    last_turn: EndedTurn | None = None
     state: Json = None
     shared_state: Json = None
     agent: Json = None

@@ -396,3 +396,24 @@ async def test_several_questions_in_one_response_are_one_outcome() -> None:
             "sunny in C",
         ]
         assert stream.text == "ok"
+
+
+@pytest.mark.parametrize("answer", ["other text", "nothing"])
+async def test_a_reply_recorded_otherwise_than_streamed_is_restated(answer: str) -> None:
+    """The snapshot has what the record has; the page is put right before the end."""
+    agent = assistant()
+
+    @agent.decide(on="llm.finished")
+    def decide(request: DecisionRequest) -> object:
+        if answer == "nothing" or request.trigger.type != "llm.finished":
+            return {}
+        assert request.trigger.message is not None
+        reply = {"id": request.trigger.message.id, "role": "assistant", "content": "better"}
+        return {"messages": [reply]}
+
+    async with serving(agent) as server:
+        stream = await server.run(user("u1", "/say worse"))
+        [snapshot] = stream.all("MESSAGES_SNAPSHOT", "messages")
+        contents = [m["content"] for m in snapshot if m["role"] == "assistant"]
+        assert contents == ([] if answer == "nothing" else ["better"])
+        assert stream.outcome == "success"

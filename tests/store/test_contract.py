@@ -8,7 +8,7 @@ import pytest
 from engine.core.errors import StorageUnavailable
 from engine.core.events import Event, HeadMoved, MessageNew, TurnCompleted, TurnStarted
 from engine.core.messages import UserMessage
-from engine.core.state import Control, EndedTurn
+from engine.core.state import Control
 from engine.core.tree import Node
 from engine.store.protocol import Append, Appended, Conflict, Loaded, Store
 from tests.store import sample
@@ -197,9 +197,7 @@ async def test_a_store_can_be_opened_again(store: Store) -> None:
 
 async def branching(store: Store) -> Control:
     """Store m1 ← m2 ← m3 and a branch m1 ← n2, on which the snapshot's path ends."""
-    snapshot = Control(
-        session_id="s1", seq=5, head="n2", last_turn=EndedTurn(id="turn-0"), state={"x": None}
-    )
+    snapshot = Control(session_id="s1", seq=5, head="n2", state={"x": None})
     bodies = (created(), said("m1"), replied("m2", "m1"), said("m3", "m2"), replied("n2", "m1"))
     await commit(store, append(*bodies, snapshot=snapshot), append(said("n3", "n2"), after=5))
     return snapshot
