@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from agui_server.agui.inbound import check_content_type, parse_run
 from agui_server.agui.opening import Attach, Follow, Opening, open_run
-from agui_server.agui.sse import stream
+from agui_server.agui.sse import Farewell, stream
 from agui_server.agui.translate import Run, Translation
 from agui_server.agui.wire import BadRequest
 from agui_server.settings import Settings
@@ -41,7 +41,8 @@ async def run(request: Request) -> Response:
         thread_id=read.thread_id,
     )
     opening = await open_run(engine, thread, read)
-    return stream(_frames(engine, opening))
+    farewell = Farewell()
+    return stream(_frames(engine, opening, farewell), farewell)
 
 
 async def body(request: Request, limit: int) -> bytes:
@@ -61,7 +62,7 @@ async def body(request: Request, limit: int) -> bytes:
     return b"".join(chunks)
 
 
-async def _frames(engine: Engine, opening: Opening) -> AsyncIterator[bytes]:
+async def _frames(engine: Engine, opening: Opening, farewell: Farewell) -> AsyncIterator[bytes]:
     """Send a run. Whatever happens, it ends with a terminal event."""
     translation: Translation | None = None
     try:
@@ -74,6 +75,7 @@ async def _frames(engine: Engine, opening: Opening) -> AsyncIterator[bytes]:
         yield b"".join(first)
         if translation.ended:
             return
+        farewell.then(reader.stop)
         async for batch in reader.batches():
             frames = list(translation.take(batch))
             if translation.restates:
@@ -83,6 +85,7 @@ async def _frames(engine: Engine, opening: Opening) -> AsyncIterator[bytes]:
                 yield b"".join(frames)
             if translation.ended:
                 return
+        yield b"".join(_failed(translation, opening, "server_restarting"))
     except StorageUnavailable:
         for frame in _failed(translation, opening, "storage_unavailable"):
             yield frame
@@ -95,6 +98,7 @@ async def _frames(engine: Engine, opening: Opening) -> AsyncIterator[bytes]:
 def _failed(translation: Translation | None, opening: Opening, code: str) -> Iterator[bytes]:
     sentence = {
         "storage_unavailable": "The database cannot be used right now. Try again later.",
+        "server_restarting": "The server restarts. The conversation goes on after it.",
         "internal_error": "The server failed. The conversation is kept; send the message again.",
     }[code]
     if translation is None:

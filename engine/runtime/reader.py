@@ -47,6 +47,12 @@ class Reader:
         self._entry = entry
         self._store = store
         self._heard: dict[str, _Heard] = {}
+        self._stopped = False
+
+    def stop(self) -> None:
+        """Yield nothing more."""
+        self._stopped = True
+        self._entry.feed.wake()
 
     @property
     def feed(self) -> Feed:
@@ -70,9 +76,12 @@ class Reader:
         return list(heard.live.reasoning())
 
     async def batches(self) -> AsyncIterator[list[Item]]:
-        """Yield what is new, whenever something is: a commit's events, or more text. Endless."""
+        """Yield what is new, whenever something is: a commit's events, or more text.
+
+        Ends only after :meth:`stop`.
+        """
         feed = self._entry.feed
-        while True:
+        while not self._stopped:
             version = feed.live_version
             commits = feed.recent(self.seq)
             if commits is None:
