@@ -8,6 +8,7 @@ Source: `architecture.md` section 3.
 """
 
 import json
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
@@ -30,13 +31,19 @@ class Part:
     id: str
     name: str = ""
     pieces: list[str] = field(default_factory=list[str])
+    late: list[str] = field(default_factory=list[str])
     joiner: SurrogateJoiner = field(default_factory=SurrogateJoiner)
     closed: bool = False
 
     @property
     def text(self) -> str:
-        """Everything said in this part so far."""
+        """Everything told of this part so far."""
         return "".join(self.pieces)
+
+    @property
+    def whole(self) -> str:
+        """What is recorded: also what came after the part was closed, which nobody was told."""
+        return repair(self.text + "".join(self.late)) if self.late else self.text
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,19 +58,22 @@ class Piece:
 
 @dataclass(slots=True)
 class Cursor:
-    """How far a reader has come: the part it reads, and how much of it it took.
+    """How far a reader has come: the pieces it took of each part, and which parts ended.
 
     `given` are the pieces of parts that it got by other means before it began.
     """
 
-    part: int = 0
-    piece: int = 0
-    begun: bool = False
+    taken: dict[int, int] = field(default_factory=dict[int, int])
+    ended: int = 0
     given: dict[int, int] = field(default_factory=dict[int, int])
 
 
 class LiveText:
-    """The output of one attempt of a model call. Parts are shown one after another."""
+    """The output of one attempt of a model call.
+
+    Parts are told one after another. Only the text may go on after a thought that came
+    between: a reply has one text, and an item that was closed is never opened again.
+    """
 
     def __init__(
         self,
@@ -83,6 +93,7 @@ class LiveText:
         self.truncated = False
         self._new_id = new_id
         self._changed = changed
+        self._text: Part | None = None
         self._tools: dict[int, Part] = {}
         self._held: list[Part] = []
 
@@ -92,9 +103,9 @@ class LiveText:
         """Take in what the model said."""
         match delta:
             case TextDelta(text):
-                self._write(self._part("text", self.message_id), text)
+                self._add_text(text)
             case ReasoningDelta(text):
-                self._write(self._part("reasoning", self._reasoning_id()), text)
+                self._write(self._thought(), text)
             case ToolCallDelta():
                 self._add_tool(delta)
             case Finish():
@@ -105,21 +116,32 @@ class LiveText:
         for part in self._held:
             self._open(part)
         self._held = []
-        if self.parts:
-            self._close(self.parts[-1])
+        for part in self.parts:
+            self._close(part)
         self.closed = True
         self._changed()
 
-    def _part(self, kind: PartKind, part_id: str) -> Part:
-        if self.parts and self.parts[-1].kind == kind:
-            return self.parts[-1]
-        part = Part(kind, part_id)
+    def _add_text(self, text: str) -> None:
+        """Go on with the reply's text. What comes after a tool call can only be recorded."""
+        if self._text is None:
+            self._text = Part("text", self.message_id)
+            self._open(self._text)
+        elif not self._text.closed and self.parts[-1] is not self._text:
+            self._close(self.parts[-1])
+        self._write(self._text, text)
+
+    def _thought(self) -> Part:
+        last = self.parts[-1] if self.parts else None
+        if last is not None and last.kind == "reasoning" and not last.closed:
+            return last
+        part = Part("reasoning", self._reasoning_id())
         self._open(part)
         return part
 
     def _open(self, part: Part) -> None:
-        if self.parts:
-            self._close(self.parts[-1])
+        for before in self.parts:
+            if before is not self._text or part.kind == "tool":
+                self._close(before)
         self.parts.append(part)
 
     @staticmethod
@@ -129,8 +151,9 @@ class LiveText:
         part.closed = True
 
     def _write(self, part: Part, text: str) -> None:
-        shown = part.joiner.feed(text)
-        if shown:
+        if part.closed:
+            part.late.append(text)
+        elif shown := part.joiner.feed(text):
             part.pieces.append(shown)
             self._changed()
 
@@ -165,8 +188,6 @@ class LiveText:
 
     def _reasoning_id(self) -> str:
         """Return a reply's reasoning ids: derived, so that stream and record agree."""
-        if self.parts and self.parts[-1].kind == "reasoning":
-            return self.parts[-1].id
         count = sum(part.kind == "reasoning" for part in self.parts)
         return f"{self.message_id}-reasoning" + (f"-{count}" if count else "")
 
@@ -174,28 +195,32 @@ class LiveText:
 
     def read(self, cursor: Cursor) -> Iterator[Piece]:
         """Yield what was said since the cursor, and move it."""
-        while cursor.part < len(self.parts):
-            part = self.parts[cursor.part]
-            given = cursor.given.get(cursor.part, 0)
-            text = "".join(part.pieces[max(cursor.piece, given) :])
-            cursor.piece = len(part.pieces)
-            if text or (not given and not cursor.begun) or (cursor.begun and part.closed):
-                begins, cursor.begun = not cursor.begun, True
-                yield Piece(part, text, begins, part.closed)
-            if not part.closed:
-                return
-            cursor.part, cursor.piece, cursor.begun = cursor.part + 1, 0, False
+        for index in range(cursor.ended, len(self.parts)):
+            yield from self._read_part(cursor, index)
+        while cursor.ended < len(self.parts) and self.parts[cursor.ended].closed:
+            cursor.taken.pop(cursor.ended, None)
+            cursor.ended += 1
+
+    def _read_part(self, cursor: Cursor, index: int) -> Iterator[Piece]:
+        part, given = self.parts[index], cursor.given.get(index, 0)
+        taken = cursor.taken.get(index)
+        text = "".join(part.pieces[max(taken or 0, given) :])
+        begins = taken is None and bool(text or not given)
+        ends = part.closed and (begins or taken is not None) and taken != _ENDED
+        if begins or ends or text:
+            yield Piece(part, text, begins, ends)
+            cursor.taken[index] = _ENDED if ends else len(part.pieces)
 
     # ----------------------------------------------------------- recording
 
     def message(self) -> AssistantMessage:
         """Return the reply as it is recorded."""
-        text = "".join(part.text for part in self.parts if part.kind == "text")
+        text = self._text.whole if self._text is not None else ""
         return AssistantMessage(
             id=self.message_id,
             content=text or None,
             tool_calls=tuple(
-                ToolCall(id=part.id, name=part.name, arguments=part.text or "{}")
+                ToolCall(id=part.id, name=part.name, arguments=part.whole or "{}")
                 for part in self.parts
                 if part.kind == "tool"
             ),
@@ -208,6 +233,10 @@ class LiveText:
             for part in self.parts
             if part.kind == "reasoning" and part.text
         )
+
+
+_ENDED = sys.maxsize
+"""Taken of a part whose end was told while one before it goes on."""
 
 
 def _is_json(text: str) -> bool:
