@@ -19,6 +19,7 @@ logger = logging.getLogger(__name__)
 STATUS: dict[type[errors.EngineError], int] = {
     errors.UnknownAgent: 404,
     errors.UnknownSession: 404,
+    errors.ThreadTaken: 409,
     errors.TurnAlreadyActive: 409,
     errors.SessionInterrupted: 409,
     errors.CallNotOpen: 409,

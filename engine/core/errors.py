@@ -4,6 +4,7 @@
     ├── Refused                     the caller's: nothing was recorded, nothing changed
     │   ├── UnknownAgent            404
     │   ├── UnknownSession          404
+    │   ├── ThreadTaken             409
     │   ├── TurnAlreadyActive       409
     │   ├── SessionInterrupted      409
     │   ├── CallNotOpen             409
@@ -54,6 +55,17 @@ class UnknownSession(Refused):
 
     def __str__(self) -> str:
         return f"There is no session {self.session_id!r}."
+
+
+@dataclass
+class ThreadTaken(Refused):
+    """A session would be created for a thread that another session already is."""
+
+    thread_id: str
+    code: ClassVar[str] = "thread_taken"
+
+    def __str__(self) -> str:
+        return f"Thread {self.thread_id!r} is another session of this agent."
 
 
 @dataclass

@@ -17,7 +17,7 @@ from weakref import WeakValueDictionary
 from engine.core import commands as cmd
 from engine.core.apply import apply
 from engine.core.env import Env
-from engine.core.errors import StorageUnavailable, UnknownAgent, UnknownSession
+from engine.core.errors import StorageUnavailable, ThreadTaken, UnknownAgent, UnknownSession
 from engine.core.handle import Outcome, Receipt, handle
 from engine.core.ports import Clock
 from engine.core.request import decision_request
@@ -119,8 +119,15 @@ class Sessions:
                     return outcome.receipt
                 if await self._commit(entry, outcome, rows):
                     return outcome.receipt
+                if birth is not None and state.control.seq == 0:
+                    await self._refuse_taken(session_id, birth)
         message = f"session {session_id}: {MAX_CONFLICTS} conflicts in a row"
         raise StorageUnavailable(message)
+
+    async def _refuse_taken(self, session_id: str, birth: cmd.Birth) -> None:
+        """Find out why a session could not be created: it exists, or its thread does."""
+        if await self.store.load(session_id) is None:
+            raise ThreadTaken(birth.thread_id)
 
     async def _commit(
         self, entry: Entry, outcome: Outcome, companions: Sequence[Companion] = ()
