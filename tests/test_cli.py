@@ -1,0 +1,120 @@
+"""The command line, as a person uses it."""
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+import uvicorn
+from typer.testing import CliRunner
+
+from agui_server import cli
+from agui_server.demo import agents, get_time, get_weather
+from engine import Agent, Engine, ToolError
+from engine.core import commands as cmd
+from engine.core.messages import UserMessage
+from engine.engine import Thread
+
+runner = CliRunner()
+
+
+def record(path: Path, *agent_ids: str) -> None:
+    """Let a conversation named `t` happen with each agent."""
+
+    async def talk() -> None:
+        async with Engine(agents=[Agent(agent_id) for agent_id in agent_ids], db=path) as engine:
+            for agent_id in agent_ids:
+                thread = Thread("local", "local", agent_id, "t")
+                session_id = await engine.session_of(thread)
+                await engine.submit(
+                    session_id,
+                    cmd.ClientView(messages=(UserMessage(id="u", content="/say hi"),)),
+                    birth=cmd.Birth(
+                        agent_id=agent_id, owner="local", tenant="local", thread_id="t"
+                    ),
+                )
+
+    asyncio.run(talk())
+
+
+def test_events_are_printed_one_a_line(tmp_path: Path) -> None:
+    """By thread or by session id, each a JSON object with its `seq`."""
+    path = tmp_path / "a.db"
+    record(path, "a")
+    by_thread = runner.invoke(cli.app, ["sessions", "events", "t", "--db", str(path)])
+    events = [json.loads(line) for line in by_thread.stdout.splitlines()]
+
+    assert [e["seq"] for e in events] == list(range(1, len(events) + 1))
+    assert events[0]["type"] == "session.created"
+    session_id = events[0]["session_id"]
+    by_id = runner.invoke(cli.app, ["sessions", "events", session_id, "--db", str(path)])
+    assert by_id.stdout == by_thread.stdout
+
+
+@pytest.mark.parametrize(
+    ("address", "said"),
+    [("nobody", "There is no session or thread 'nobody'"), ("t", "Several agents have")],
+    ids=["unknown", "ambiguous"],
+)
+def test_an_address_that_names_no_session_says_why(tmp_path: Path, address: str, said: str) -> None:
+    """Status 1 and a sentence."""
+    path = tmp_path / "a.db"
+    record(path, "a", "b")
+    result = runner.invoke(cli.app, ["sessions", "events", address, "--db", str(path)])
+    assert result.exit_code == 1
+    assert said in result.stderr
+
+
+def test_a_file_that_is_not_there_is_not_made(tmp_path: Path) -> None:
+    """Looking changes nothing."""
+    path = tmp_path / "none.db"
+    result = runner.invoke(cli.app, ["sessions", "events", "t", "--db", str(path)])
+    assert result.exit_code == 1
+    assert str(path) in result.stderr.replace("\n", "")
+    assert not path.exists()
+
+
+def test_the_demo_serves_on_loopback_with_what_it_was_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Port, database and allowed origins reach the server; the address is 127.0.0.1."""
+    started: list[uvicorn.Server] = []
+
+    def run(server: uvicorn.Server) -> None:
+        server.started = True
+        started.append(server)
+
+    monkeypatch.setattr(uvicorn.Server, "run", run)
+    arguments = ["demo", "--port", "8765", "--db", str(tmp_path / "x.db")]
+    result = runner.invoke(cli.app, [*arguments, "--allow-origin", "http://localhost:3000"])
+
+    assert result.exit_code == 0
+    [server] = started
+    assert (server.config.host, server.config.port) == ("127.0.0.1", 8765)
+    assert "http://127.0.0.1:8765" in result.stderr
+
+
+def test_the_demo_ends_with_a_sentence_when_it_cannot_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server that did not start is status 1."""
+    monkeypatch.setattr(uvicorn.Server, "run", lambda _server: None)
+    result = runner.invoke(cli.app, ["demo", "--db", str(tmp_path / "x.db")])
+    assert result.exit_code == 1
+
+
+def test_the_demo_has_three_agents() -> None:
+    """`assistant`, `mailer`, `operator`; the mailer's tool is its worker's own."""
+    specs = {agent.id: agent.spec() for agent in agents(None)}
+    assert list(specs) == ["assistant", "mailer", "operator"]
+    assert specs["mailer"].tools["send_email"].handler == "worker"
+    assert specs["operator"].tools["send_email"].handler == "function"
+    assert specs["operator"].wants == frozenset({"tool.execute"})
+
+
+def test_the_assistants_tools_answer() -> None:
+    """The same city has the same weather; an unknown one has no time."""
+    assert get_weather("Lisbon") == get_weather("Lisbon")
+    assert "in Lisbon" in get_time("Lisbon")
+    with pytest.raises(ToolError, match="no time zone known for Nowhere"):
+        get_time("Nowhere")
