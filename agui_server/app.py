@@ -1,7 +1,7 @@
 """The ASGI application: routes, and the engine's life inside the server's."""
 
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
@@ -22,14 +22,14 @@ from engine import Engine
 def create_app(engine: Engine, settings: Settings | None = None) -> Starlette:
     """Return an application that serves an engine's agents.
 
-    The engine starts and stops with the application. Serve it on a loopback address:
-    it has no callers of its own yet.
+    The engine starts and stops with the application, unless it runs already. Serve it on
+    a loopback address: it has no callers of its own yet.
     """
     chosen = settings or Settings()
 
     @asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncGenerator[None]:
-        async with engine:
+        async with nullcontext() if engine.is_running else engine:
             yield
 
     app = Starlette(

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import socket
 import sys
 from pathlib import Path
 from typing import Annotated, NoReturn
@@ -43,7 +44,6 @@ def demo(
     url = f"http://127.0.0.1:{port}"
     engine = Engine(db=db, agents=agents(outbox), url=url)
     application = create_app(engine, Settings(allow_origins=tuple(allow_origin or ())))
-    errors.print(f"agui demo on {url} · database {db} · agents {', '.join(engine.agents)}")
     config = uvicorn.Config(
         application,
         host="127.0.0.1",
@@ -52,13 +52,38 @@ def demo(
         access_log=False,
         timeout_graceful_shutdown=5,
     )
-    serve(uvicorn.Server(config))
+    banner = f"agui demo on {url} · database {db} · agents {', '.join(engine.agents)}"
+    serve(engine, Server(config, banner))
 
 
-def serve(server: uvicorn.Server) -> None:
-    """Run a server until it is told to stop. A start that fails says why, in one sentence."""
+class Server(uvicorn.Server):
+    """A server that says so once it answers."""
+
+    def __init__(self, config: uvicorn.Config, banner: str) -> None:
+        super().__init__(config)
+        self._banner = banner
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start, then say it."""
+        await super().startup(sockets)
+        if self.started:
+            errors.print(self._banner)
+
+
+def serve(engine: Engine, server: uvicorn.Server) -> None:
+    """Run a server until it is told to stop. A start that fails says why, in one sentence.
+
+    The engine is opened before the server, not by it: a database that cannot be used is
+    then an error of this command's own.
+    """
+
+    async def run() -> None:
+        async with engine:
+            await server.serve()
+
     try:
-        server.run()
+        with asyncio.Runner(loop_factory=server.config.get_loop_factory()) as runner:
+            runner.run(run())
     except EngineError as error:
         fail(str(error))
     if not server.started:

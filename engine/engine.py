@@ -135,6 +135,11 @@ class Engine:
         if failure is not None:
             raise failure
 
+    @property
+    def is_running(self) -> bool:
+        """Whether the engine was entered and not left."""
+        return self._running is not None
+
     # -------------------------------------------------------------- writing
 
     async def submit(

@@ -78,27 +78,39 @@ def test_the_demo_serves_on_loopback_with_what_it_was_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Port, database and allowed origins reach the server; the address is 127.0.0.1."""
-    started: list[uvicorn.Server] = []
+    served: list[uvicorn.Server] = []
 
-    def run(server: uvicorn.Server) -> None:
+    async def serve(server: uvicorn.Server) -> None:
         server.started = True
-        started.append(server)
+        served.append(server)
 
-    monkeypatch.setattr(uvicorn.Server, "run", run)
+    monkeypatch.setattr(uvicorn.Server, "serve", serve)
     arguments = ["demo", "--port", "8765", "--db", str(tmp_path / "x.db")]
     result = runner.invoke(cli.app, [*arguments, "--allow-origin", "http://localhost:3000"])
 
     assert result.exit_code == 0
-    [server] = started
+    [server] = served
     assert (server.config.host, server.config.port) == ("127.0.0.1", 8765)
-    assert "http://127.0.0.1:8765" in result.stderr
 
 
-def test_the_demo_ends_with_a_sentence_when_it_cannot_start(
+def test_a_database_that_cannot_be_opened_is_a_sentence(tmp_path: Path) -> None:
+    """Status 1, what is wrong, and no stack trace."""
+    path = tmp_path / "nowhere" / "x.db"
+    result = runner.invoke(cli.app, ["demo", "--db", str(path)])
+    assert result.exit_code == 1
+    assert "does not exist" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_a_server_that_does_not_start_is_status_1(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A server that did not start is status 1."""
-    monkeypatch.setattr(uvicorn.Server, "run", lambda _server: None)
+    """A port in use, for instance: uvicorn says it, and so does the status."""
+
+    async def serve(_server: uvicorn.Server) -> None:
+        return
+
+    monkeypatch.setattr(uvicorn.Server, "serve", serve)
     result = runner.invoke(cli.app, ["demo", "--db", str(tmp_path / "x.db")])
     assert result.exit_code == 1
 
