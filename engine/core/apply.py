@@ -5,6 +5,7 @@ constant in the length of the history.
 """
 
 from dataclasses import replace
+from typing import Any
 
 from engine.core import events as ev
 from engine.core.messages import ClientContext, Usage
@@ -22,27 +23,28 @@ def apply(state: State, event: ev.Event) -> State:
 
 def apply_control(control: Control, event: ev.Event) -> Control:
     """Return what is open after `event`: all of a state but its messages."""
-    return replace(_control(control, event), seq=event.seq)
+    return replace(control, seq=event.seq, **_changes(control, event))
 
 
-def _control(control: Control, event: ev.Event) -> Control:
+def _changes(control: Control, event: ev.Event) -> dict[str, Any]:
+    """Return the fields of `control` that an event changes, with their new values."""
     match event.body:
         case ev.SessionCreated() as body:
-            return replace(
-                control,
-                agent_id=body.agent_id,
-                owner=body.owner,
-                tenant=body.tenant,
-                thread_id=body.thread_id,
-            )
+            return {
+                "agent_id": body.agent_id,
+                "owner": body.owner,
+                "tenant": body.tenant,
+                "thread_id": body.thread_id,
+            }
         case ev.MessageNew() as body:
-            if body.parent_id != control.head:
-                return control
-            return replace(control, head=body.message.id)
+            return {"head": body.message.id} if body.parent_id == control.head else {}
         case ev.HeadMoved() as body:
-            return replace(control, head=body.message_id)
-        case ev.TurnStarted() | ev.TurnCompleted() as body:
-            return _turns(control, event, body)
+            return {"head": body.message_id}
+        case ev.TurnStarted() as body:
+            turn = Turn(id=event.turn_id or "", client=body.client or ClientContext())
+            return {"turns": (*control.turns, turn)}
+        case ev.TurnCompleted():
+            return {"turns": tuple(turn for turn in control.turns if turn.id != event.turn_id)}
         case (
             ev.DecisionWaiting()
             | ev.DecisionRequested()
@@ -50,9 +52,12 @@ def _control(control: Control, event: ev.Event) -> Control:
             | ev.DecisionErrored()
             | ev.DecisionDropped()
         ) as body:
-            return replace(control, decisions=_decisions(control.decisions, event, body))
+            return {"decisions": _decisions(control.decisions, event, body)}
         case ev.LlmCallRequested() | ev.LlmCallCompleted() | ev.LlmCallErrored() as body:
-            return _model_calls(control, event, body)
+            return {
+                "calls": _model_calls(control.calls, event, body),
+                "turns": _after_model_call(control.turns, event, body),
+            }
         case (
             ev.ToolCallRequested()
             | ev.CallStarted()
@@ -60,26 +65,15 @@ def _control(control: Control, event: ev.Event) -> Control:
             | ev.ToolCallErrored()
             | ev.CallVoided()
         ) as body:
-            return replace(control, calls=_tool_calls(control.calls, event, body))
+            return {"calls": _tool_calls(control.calls, event, body)}
         case ev.SessionInterrupted() | ev.SessionInterruptResumed() as body:
-            return replace(control, interrupts=_interrupts(control.interrupts, event, body))
+            return {"interrupts": _interrupts(control.interrupts, event, body)}
         case ev.StateUpdated() as body:
-            return replace(control, state=body.state)
+            return {"state": body.state}
         case ev.SharedStateUpdated() as body:
-            return replace(control, shared_state=body.state)
+            return {"shared_state": body.state}
         case ev.AgentUpdated() as body:
-            return replace(control, agent=body.agent)
-
-
-def _turns(control: Control, event: ev.Event, body: ev.TurnStarted | ev.TurnCompleted) -> Control:
-    turn_id = event.turn_id or ""
-    match body:
-        case ev.TurnStarted():
-            turn = Turn(id=turn_id, client=body.client or ClientContext())
-            return replace(control, turns=(*control.turns, turn))
-        case ev.TurnCompleted():
-            turns = tuple(turn for turn in control.turns if turn.id != turn_id)
-            return replace(control, turns=turns)
+            return {"agent": body.agent}
 
 
 def _decisions(
@@ -135,10 +129,10 @@ def _in_line(decisions: tuple[Decision, ...], waiting: Decision) -> tuple[Decisi
 
 
 def _model_calls(
-    control: Control,
+    calls: tuple[Call, ...],
     event: ev.Event,
     body: ev.LlmCallRequested | ev.LlmCallCompleted | ev.LlmCallErrored,
-) -> Control:
+) -> tuple[Call, ...]:
     match body:
         case ev.LlmCallRequested():
             call = Call(
@@ -154,16 +148,34 @@ def _model_calls(
                 system=body.system,
                 client=body.client,
             )
-            control = replace(control, calls=(*control.calls, call))
-            return _update_turn(control, event.turn_id, error=None)
-        case ev.LlmCallCompleted():
-            control = replace(control, calls=_without(control.calls, body.call_id))
-            return _update_turn(control, event.turn_id, usage=body.usage)
+            return (*calls, call)
+        case ev.LlmCallErrored(retry=retry) if retry is not None:
+            return _retried(calls, body.call_id, retry)
+        case ev.LlmCallCompleted() | ev.LlmCallErrored():
+            return _without(calls, body.call_id)
+
+
+def _after_model_call(
+    turns: tuple[Turn, ...],
+    event: ev.Event,
+    body: ev.LlmCallRequested | ev.LlmCallCompleted | ev.LlmCallErrored,
+) -> tuple[Turn, ...]:
+    """Note a turn's usage, and its error: that of its last model call."""
+    match body:
+        case ev.LlmCallErrored(retry=retry) if retry is not None:
+            return turns
         case ev.LlmCallErrored():
-            if body.retry is None:
-                control = replace(control, calls=_without(control.calls, body.call_id))
-                return _update_turn(control, event.turn_id, error=body.error)
-            return replace(control, calls=_retried(control.calls, body.call_id, body.retry))
+            error, usage = body.error, ()
+        case ev.LlmCallRequested():
+            error, usage = None, ()
+        case ev.LlmCallCompleted():
+            error, usage = None, body.usage
+    return tuple(
+        replace(turn, error=error, usage=add_usage(turn.usage, usage))
+        if turn.id == event.turn_id and (error is not turn.error or usage)
+        else turn
+        for turn in turns
+    )
 
 
 def _tool_calls(
@@ -238,24 +250,6 @@ def _retried(calls: tuple[Call, ...], call_id: str, retry: ev.Retry) -> tuple[Ca
         if call.id == call_id
         else call
         for call in calls
-    )
-
-
-def _update_turn(
-    control: Control,
-    turn_id: str | None,
-    *,
-    error: ev.Error | None = None,
-    usage: tuple[Usage, ...] = (),
-) -> Control:
-    return replace(
-        control,
-        turns=tuple(
-            replace(turn, error=error, usage=add_usage(turn.usage, usage))
-            if turn.id == turn_id
-            else turn
-            for turn in control.turns
-        ),
     )
 
 

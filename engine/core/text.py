@@ -50,7 +50,8 @@ class SurrogateJoiner:
 
     def feed(self, piece: str) -> str:
         """Return what can be shown now: repaired text, possibly empty."""
-        if not self._held and _SURROGATE.search(piece) is None:
+        # `isascii` looks at a flag of the string, not at its characters.
+        if not self._held and (piece.isascii() or _SURROGATE.search(piece) is None):
             return piece
         text = self._held + piece
         if text and "\ud800" <= text[-1] <= "\udbff":

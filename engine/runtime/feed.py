@@ -14,11 +14,12 @@ from engine.runtime.live import LiveText
 RECENT_EVENTS = 256
 """Events kept in memory for readers. Who is further behind reads from the store."""
 
-GROUP_S = 0.001
-"""How long live text may wait to go out together with what follows: far below what
-an eye can see, long enough to make one write of many deltas."""
+GROUP_S = 0.005
+"""How long live text may wait to go out together with what follows: below what an eye
+can see (a screen is drawn every 16 ms), long enough to make one write of many deltas
+while many streams share the processor."""
 
-GROUP_DELTAS = 64
+GROUP_DELTAS = 256
 """Deltas that do not wait any longer."""
 
 
@@ -68,11 +69,13 @@ class Feed:
         if not self._waiters:
             return
         self._fresh += 1
+        if self._timer is not None and self._fresh < GROUP_DELTAS:
+            return
         loop = asyncio.get_running_loop()
         if self._fresh >= GROUP_DELTAS or loop.time() - self._woken >= GROUP_S:
             self.wake()
-        elif self._timer is None:
-            self._timer = loop.call_later(GROUP_S, self.wake)
+        else:
+            self._timer = loop.call_at(self._woken + GROUP_S, self.wake)
 
     async def wait(self, *, seq: int, live_version: int) -> None:
         """Return when there is more than this reader has seen.

@@ -102,10 +102,10 @@ class LiveText:
     def add(self, delta: ModelDelta) -> None:
         """Take in what the model said."""
         match delta:
-            case TextDelta(text):
-                self._add_text(text)
-            case ReasoningDelta(text):
-                self._write(self._thought(), text)
+            case TextDelta():
+                self._add_text(delta.text)
+            case ReasoningDelta():
+                self._write(self._thought(), delta.text)
             case ToolCallDelta():
                 self._add_tool(delta)
             case Finish():
@@ -126,7 +126,7 @@ class LiveText:
         if self._text is None:
             self._text = Part("text", self.message_id)
             self._open(self._text)
-        elif not self._text.closed and self.parts[-1] is not self._text:
+        elif self.parts[-1] is not self._text and not self._text.closed:
             self._close(self.parts[-1])
         self._write(self._text, text)
 
