@@ -6,6 +6,7 @@ Follow one request: `run` reads it, `opening.open_run` gives it to the engine, a
 
 import logging
 from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -123,7 +124,7 @@ async def _attach(
     engine: Engine, plan: Attach, opening: Opening
 ) -> tuple[Translation, Reader, list[bytes]]:
     """Restate the conversation, re-open the message in progress, then go on live."""
-    run = plan.run
+    run = replace(plan.run, attached=True)
     state = await engine.state(run.session_id)
     reader = engine.reader(run.session_id, state.control.seq if state is not None else 0)
     if state is None:

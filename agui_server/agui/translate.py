@@ -42,7 +42,8 @@ class Run:
     """What a stream needs to know of its request.
 
     `legacy`: a client older than 1.0. `answered`: the input names interrupts that are
-    answered by now. `known_ids` are the messages the client shows already.
+    answered by now. `known_ids` are the messages the client shows already. `attached`:
+    another run started what it shows, and reports its usage.
     """
 
     thread_id: str
@@ -52,6 +53,7 @@ class Run:
     parent_run_id: str | None = None
     legacy: bool = False
     answered: bool = False
+    attached: bool = False
     known_ids: frozenset[str] = frozenset()
 
     def metadata(self) -> dict[str, str]:
@@ -81,6 +83,7 @@ class Translation:
         self._pausing = list(pausing)
         self._open = OpenItems()
         self._streamed: dict[str, dict[str, Part]] = {}
+        self._shown = set(run.known_ids)
         self._announced: list[str] = []
         self._client_calls = {call.id for call in control.calls if call.kind == "client"}
         self._usage: tuple[own.Usage, ...] = ()
@@ -95,9 +98,10 @@ class Translation:
     def restates(self) -> bool:
         """Whether a snapshot is due: something is shown that the record has otherwise, or not.
 
-        After a cancel or an error none is sent: what people saw stays on their screen.
+        After a cancel none is sent: what people saw stays on their screen.
         """
-        if self._completed is not None and self._completed.error is not None:
+        error = self._completed.error if self._completed is not None else None
+        if error is not None and error.code in SHOWN_AS_CANCELLED:
             return False
         was_not_recorded = bool(self._streamed) and (self._completed is not None or self.is_paused)
         return self.needs_snapshot or was_not_recorded
@@ -161,6 +165,7 @@ class Translation:
         if self.run.answered:
             yield from self._end(None)
         self.ended = True
+        yield from map(frame, self._open.close_all())
         yield frame(RunErrorEvent(code=code, message=message, usage=self._used()))
 
     def _end_completed(self, completed: ev.TurnCompleted) -> Iterator[bytes]:
@@ -218,6 +223,7 @@ class Translation:
         """Restate the conversation; what was streamed and is not in it is gone."""
         self.needs_snapshot = False
         self._streamed = {}
+        self._shown.update(message.id for message in path)
         return frame(MessagesSnapshotEvent(messages=outbound.messages(path)))
 
     @staticmethod
@@ -257,11 +263,9 @@ class Translation:
                 self._client_calls.add(call_id)
             case ev.SharedStateUpdated(state=state):
                 yield self.state(state)
-            case ev.LlmCallCompleted(usage=counts):
+            case ev.LlmCallCompleted(usage=counts) if not self.run.attached:
                 self._usage = add_usage(self._usage, counts)
-            case ev.LlmCallErrored(retry=retry) if retry is not None:
-                yield from self._dropped(body.call_id, before)
-            case ev.CallVoided():
+            case ev.LlmCallErrored() | ev.CallVoided():
                 yield from self._dropped(body.call_id, before)
             case ev.TurnCompleted():
                 self._completed = body
@@ -312,7 +316,7 @@ class Translation:
 
     def _recorded(self, message: own.Message) -> Iterator[bytes]:
         """A message is in the record: show what of it was not streamed."""
-        if message.id in self.run.known_ids:
+        if message.id in self._shown:
             return
         match message:
             case own.AssistantMessage():
