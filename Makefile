@@ -45,8 +45,8 @@ sizes: setup
 nightly: setup ## the suite with the long tests and many more examples
 	HYPOTHESIS_PROFILE=nightly $(BIN)/python -m pytest -q -m "nightly or not nightly"
 
-bench: setup ## the benchmarks
-	$(BIN)/python -m pytest -q -s -m "nightly or not nightly" tests/bench
+bench: setup ## beside the peers; fails below three times the fastest; ARGS="--quick" to try it
+	$(BIN)/python -m tests.bench $(ARGS)
 
 coverage: setup ## the suite with coverage of lines and branches
 	$(BIN)/coverage erase

@@ -14,13 +14,10 @@ from engine.runtime.live import LiveText
 RECENT_EVENTS = 256
 """Events kept in memory for readers. Who is further behind reads from the store."""
 
-GROUP_S = 0.005
-"""How long live text may wait to go out together with what follows: below what an eye
-can see (a screen is drawn every 16 ms), long enough to make one write of many deltas
-while many streams share the processor."""
-
-GROUP_DELTAS = 256
-"""Deltas that do not wait any longer."""
+GROUP_S = 0.016
+"""How long live text may wait to go out together with what follows: as long as a screen
+shows one picture, so nobody sees it, and long enough to make one write of many deltas.
+The first text after a silence of this length never waits."""
 
 
 class Feed:
@@ -36,8 +33,8 @@ class Feed:
         self._recent_events = 0
         self._waiters: list[asyncio.Future[None]] = []
         self._timer: asyncio.TimerHandle | None = None
-        self._fresh = 0
-        self._woken = 0.0
+        self._text_due = 0.0
+        """The loop's time before which more live text wakes nobody."""
 
     @property
     def readers(self) -> int:
@@ -66,47 +63,44 @@ class Feed:
     def live_changed(self) -> None:
         """Say that some live text grew: readers wake now, or in a moment with what follows."""
         self.live_version += 1
-        if not self._waiters:
-            return
-        self._fresh += 1
-        if self._timer is not None and self._fresh < GROUP_DELTAS:
-            return
-        loop = asyncio.get_running_loop()
-        if self._fresh >= GROUP_DELTAS or loop.time() - self._woken >= GROUP_S:
-            self.wake()
-        else:
-            self._timer = loop.call_at(self._woken + GROUP_S, self.wake)
+        if self._waiters and self._timer is None:
+            self._wake_for_text()
 
     async def wait(self, *, seq: int, live_version: int) -> None:
         """Return when there is more than this reader has seen.
 
-        New live text alone may wait :data:`GROUP_S` since the last time anybody woke.
+        New live text alone may wait :data:`GROUP_S` since it last woke anybody.
         """
         if self.seq > seq:
             return
-        loop = asyncio.get_running_loop()
-        if self.live_version > live_version:
-            due = self._woken + GROUP_S
-            if loop.time() >= due:
-                self._woken = loop.time()
-                return
-            if self._timer is None:
-                self._timer = loop.call_at(due, self.wake)
-        waiter: asyncio.Future[None] = loop.create_future()
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiters.append(waiter)
+        if self.live_version > live_version and self._timer is None:
+            self._wake_for_text()
         try:
             await waiter
         finally:
             if waiter in self._waiters:
                 self._waiters.remove(waiter)
 
+    def _wake_for_text(self) -> None:
+        loop = asyncio.get_running_loop()
+        now = loop.time()
+        if now < self._text_due:
+            self._timer = loop.call_at(self._text_due, self._wake_late)
+        else:
+            self._text_due = now + GROUP_S
+            self.wake()
+
+    def _wake_late(self) -> None:
+        self._text_due = asyncio.get_running_loop().time() + GROUP_S
+        self.wake()
+
     def wake(self) -> None:
         """Wake everybody who waits."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        self._fresh = 0
-        self._woken = asyncio.get_running_loop().time()
         waiters, self._waiters = self._waiters, []
         for waiter in waiters:
             if not waiter.done():
