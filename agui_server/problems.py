@@ -24,6 +24,7 @@ STATUS: dict[type[errors.EngineError], int] = {
     errors.SessionInterrupted: 409,
     errors.CallNotOpen: 409,
     errors.InvalidAnswer: 422,
+    errors.InvalidInput: 422,
     errors.InvalidView: 422,
     errors.StorageUnavailable: 503,
 }

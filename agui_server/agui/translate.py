@@ -7,7 +7,7 @@ Source: `agui.md` section 2.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ag_ui.core import (
     PROTOCOL_VERSION,
@@ -143,6 +143,8 @@ class Translation:
             yield from self._end_completed(completed)
         elif self._pausing:
             yield from self._end_paused()
+        elif turn_id is None and self._control.decisions:
+            return  # an interrupt outside a turn was answered; what comes of it is not decided
         elif turn_id is None or self._waits_for_client(turn_id):
             pending = None if self.run.legacy else self._pending() or None
             yield from self._end(RunFinishedSuccessOutcome(pending_tool_call_ids=pending))
@@ -241,7 +243,10 @@ class Translation:
             before = self._control
             self._control = apply_control(before, item)
             self._note_pause(item)
-            if item.turn_id == self.run.turn_id and self.run.turn_id is not None:
+            if self.run.turn_id is None and isinstance(item.body, ev.TurnStarted):
+                # The answer to an interrupt outside a turn has opened one.
+                self.run = replace(self.run, turn_id=item.turn_id)
+            if item.turn_id == self.run.turn_id:
                 yield from self._told(item.body, before)
 
     def _note_pause(self, event: ev.Event) -> None:

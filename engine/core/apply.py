@@ -101,7 +101,21 @@ def _decisions(
             return (asked, *(d for d in decisions if d.id != asked.id))
         case ev.DecisionErrored(retry=retry) if retry is not None:
             return tuple(
-                replace(d, attempt=retry.attempt, not_before=retry.at, deadline=retry.deadline)
+                replace(
+                    d,
+                    attempt=retry.attempt,
+                    not_before=retry.at,
+                    deadline=retry.deadline,
+                    held=(),
+                )
+                if d.id == body.decision_id
+                else d
+                for d in decisions
+            )
+        case ev.DecisionErrored(waits=True) | ev.DecisionCompleted(held=(_, *_)):
+            held = body.held if isinstance(body, ev.DecisionCompleted) else ()
+            return tuple(
+                Decision(id=d.id, turn_id=d.turn_id, trigger=d.trigger, held=held)
                 if d.id == body.decision_id
                 else d
                 for d in decisions

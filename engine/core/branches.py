@@ -106,10 +106,23 @@ def _match(
     for index, message in enumerate(kept):
         if message.id in accepted:
             continue
-        if message.id not in tree or not _follows(tree, at, message.id, shown):
+        if message.id not in tree:
             return at, index
-        at = message.id
+        if _follows(tree, at, message.id, shown):
+            at = message.id
+        elif not _was_passed(tree, at, message):
+            return at, index
     return at, len(kept)
+
+
+def _was_passed(tree: Tree, at: str | None, message: Message) -> bool:
+    """Whether a result or a thought stands above `at` already.
+
+    Views show results in the order of the calls, the tree has them as they arrived.
+    """
+    if isinstance(message, UserMessage | AssistantMessage):
+        return False
+    return at is not None and tree.is_on_path(message.id, at)
 
 
 def _follows(tree: Tree, at: str | None, message_id: str, shown: set[str]) -> bool:
@@ -161,9 +174,11 @@ def _pass_over(state: State, at: str | None, shown: set[str]) -> str | None:
 def _remainder(tree: Tree, messages: Sequence[Message], accepted: set[str]) -> tuple[Message, ...]:
     """Rule 2: what is new. Of a reply the engine did not record only the text is taken."""
     new: list[Message] = []
+    seen = set(accepted)
     for message in messages:
-        if message.id in accepted:
+        if message.id in seen:
             continue
+        seen.add(message.id)
         if message.id in tree:
             if isinstance(message, UserMessage | AssistantMessage):
                 raise InvalidView(message.id)

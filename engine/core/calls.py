@@ -15,7 +15,7 @@ from engine.core.messages import Json, ToolMessage
 from engine.core.results import as_result
 from engine.core.retries import retry_of
 from engine.core.state import Call, Turn
-from engine.core.toolinput import read_input
+from engine.core.toolinput import input_of
 from engine.core.worker import CallModel, Error, LlmFinished, ToolExecute, ToolFinished
 
 OUTCOME_UNKNOWN = "outcome unknown: the process ended while the tool ran"
@@ -122,8 +122,7 @@ def request_tool_call(draft: Draft, turn: Turn, call_id: str, name: str, argumen
         turn.id,
     )
     if handler != "client":
-        schema: Json = spec.parameters if spec is not None else None
-        checked = read_input(arguments, schema, draft.env.conforms)
+        checked = input_of(draft.env, name, arguments)
         draft.trigger(
             turn.id, ToolExecute(id=call_id, name=name, arguments=arguments, input=checked)
         )

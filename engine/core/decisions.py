@@ -8,6 +8,7 @@ Source: `protocol.md` section 5.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TypeVar
 
 from engine.core import events as ev
@@ -18,11 +19,11 @@ from engine.core.env import RetryPolicy
 from engine.core.errors import InvalidResponse
 from engine.core.interrupts import is_paused
 from engine.core.propose import propose
-from engine.core.respond import respond
+from engine.core.respond import check, respond
 from engine.core.retries import retry_of
 from engine.core.state import Decision, State
 from engine.core.turns import TURN_DONE, complete, complete_idle
-from engine.core.worker import ClientMessages, Error, ToolExecute
+from engine.core.worker import Action, ClientMessages, DecisionResponse, Error, ToolExecute
 
 
 def settle(draft: Draft) -> None:
@@ -48,7 +49,8 @@ def _drop_moot(draft: Draft) -> None:
     """
     draft.raised = [each for each in draft.raised if not _is_moot(draft.state, each)]
     for decision in draft.state.control.decisions:
-        if not decision.is_out and _is_moot(draft.state, decision):
+        is_undecided = not decision.is_out and not decision.held
+        if is_undecided and _is_moot(draft.state, decision):
             draft.emit(ev.DecisionDropped(decision_id=decision.id), decision.turn_id)
 
 
@@ -104,7 +106,14 @@ def _next_ready(state: State) -> Decision | None:
 
 
 def _let_go(draft: Draft, decision: Decision) -> None:
-    """Make a decision that stood in line: ask the worker, or take the engine's own proposal."""
+    """Make a decision that stood in line.
+
+    The worker has answered it already: do what was held. Else ask the worker, or take the
+    engine's own proposal.
+    """
+    if decision.held:
+        _apply(draft, decision, DecisionResponse(actions=decision.held))
+        return
     if draft.env.agent.wants_trigger(decision.trigger.type):
         _send(draft, decision)
         return
@@ -131,31 +140,45 @@ def _send(draft: Draft, decision: Decision) -> None:
 def answer(draft: Draft, command: AnswerDecision) -> None:
     """A worker responded. An answer to a decision that was made or dropped is ignored.
 
-    A response that breaks a rule changes nothing and counts as a failed attempt.
+    While somebody else paused the branch, what it starts waits for the answer.
+
+    Source: `protocol.md` section 6, "On raising".
     """
     decision = draft.state.decision(command.decision_id)
     if decision is None or not decision.is_out:
         return
+    if not is_paused(draft.state):
+        _apply(draft, decision, command.response)
+        return
+    actions = command.response.actions
+    now = tuple(action for action in actions if action.type not in STARTING)
+    held = tuple(action for action in actions if action.type in STARTING)
+    _apply(draft, decision, replace(command.response, actions=now), held)
+
+
+STARTING = {"llm.call", "tool.call", "tool.run", "done"}
+"""Actions that start something, or end the turn: not while the branch is paused."""
+
+
+def _apply(
+    draft: Draft, decision: Decision, response: DecisionResponse, held: tuple[Action, ...] = ()
+) -> None:
+    """Apply a worker's response; one that breaks a rule changes nothing and is a failed attempt."""
     fork = draft.fork()
     try:
+        check(replace(response, actions=(*response.actions, *held)))
         completed_at = len(fork.events)
-        fork.emit(ev.DecisionCompleted(decision_id=decision.id, by="worker"), decision.turn_id)
-        replaced = respond(fork, decision.turn_id, decision.trigger, command.response)
+        completed = ev.DecisionCompleted(decision_id=decision.id, by="worker", held=held)
+        fork.emit(completed, decision.turn_id)
+        replaced = respond(fork, decision.turn_id, decision.trigger, response)
     except InvalidResponse as error:
         fail(draft, decision, Error(code="worker_error", message=str(error), retryable=True))
         return
     if replaced:
-        _say_replaced(fork, completed_at, decision.id, replaced)
+        # The fold does not read them, so they may be named afterwards.
+        event = fork.events[completed_at]
+        fork.events[completed_at] = replace(event, body=replace(completed, replaced_ids=replaced))
     draft.adopt(fork)
-
-
-def _say_replaced(fork: Draft, index: int, decision_id: str, replaced: dict[str, str]) -> None:
-    """Name the replaced ids in the event; the fold does not read them."""
-    event = fork.events[index]
-    body = ev.DecisionCompleted(decision_id=decision_id, by="worker", replaced_ids=replaced)
-    fork.events[index] = ev.Event(
-        event.session_id, event.seq, event.occurred_at, event.turn_id, body
-    )
 
 
 def fail_attempt(draft: Draft, command: FailDecision) -> None:
@@ -168,8 +191,19 @@ def fail_attempt(draft: Draft, command: FailDecision) -> None:
 def fail(draft: Draft, decision: Decision, error: Error, *, at_once: bool = False) -> None:
     """An attempt failed: ask again, or give up.
 
-    Giving up ends the call when the worker was running its own tool, else the turn.
+    1. The branch is paused: it is asked again when it is free. A paused turn ends only by
+       a cancel.
+    2. Another attempt is left.
+    3. Giving up ends the call when the worker was running its own tool, else the turn.
     """
+    if is_paused(draft.state):
+        draft.emit(
+            ev.DecisionErrored(
+                decision_id=decision.id, attempt=decision.attempt, error=error, waits=True
+            ),
+            decision.turn_id,
+        )
+        return
     retry = retry_of(
         policy_of(draft, decision),
         attempt=decision.attempt,

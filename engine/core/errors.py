@@ -9,6 +9,7 @@
     │   ├── SessionInterrupted      409
     │   ├── CallNotOpen             409
     │   ├── InvalidAnswer           422
+    │   ├── InvalidInput            422
     │   └── InvalidView             422
     ├── InvalidResponse             the worker's: the decision is asked again
     ├── ToolError                   the tool's own word to the model
@@ -112,6 +113,18 @@ class InvalidAnswer(Refused):
 
     def __str__(self) -> str:
         return f"Interrupt {self.interrupt_id}: {self.reason}"
+
+
+@dataclass
+class InvalidInput(Refused):
+    """A field of a command cannot be used."""
+
+    field: str
+    reason: str
+    code: ClassVar[str] = "invalid_input"
+
+    def __str__(self) -> str:
+        return f"{self.field}: {self.reason}"
 
 
 @dataclass

@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Literal, TypeAlias
 
 from engine.core.messages import ClientContext, Json, Message, Usage
-from engine.core.worker import Error, InterruptStatus, Trigger
+from engine.core.worker import Action, Error, InterruptStatus, Trigger
 
 # ------------------------------------------------------ session and tree
 
@@ -104,22 +104,32 @@ class DecisionRequested:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecisionCompleted:
-    """A decision was made. `replaced_ids`: interrupt ids asked for → ids given."""
+    """A decision was made. `replaced_ids`: interrupt ids asked for → ids given.
+
+    `held` are the actions that would start something while the branch is paused: the
+    decision stays in line, and they are applied when the branch is free.
+    """
 
     decision_id: str
     by: Literal["worker", "engine"]
     replaced_ids: dict[str, str] | None = None
+    held: tuple[Action, ...] = ()
     type: Literal["decision.completed"] = "decision.completed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecisionErrored:
-    """An attempt of a decision failed. Without `retry` it was the last."""
+    """An attempt of a decision failed.
+
+    With `retry` another follows. `waits`: the branch is paused, and the decision is asked
+    again when it is free. With neither it was the last.
+    """
 
     decision_id: str
     attempt: int
     error: Error
     retry: Retry | None = None
+    waits: bool = False
     type: Literal["decision.errored"] = "decision.errored"
 
 

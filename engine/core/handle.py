@@ -12,7 +12,7 @@ from engine.core import calls, decisions, due, inputs, interrupts, turns
 from engine.core import commands as cmd
 from engine.core.draft import Draft, Notice
 from engine.core.env import Env
-from engine.core.errors import UnknownSession
+from engine.core.errors import InvalidInput, UnknownSession
 from engine.core.events import Event, TurnCompleted
 from engine.core.state import Control, State
 
@@ -119,6 +119,8 @@ def _resume(draft: Draft, command: cmd.ResumeInterrupt) -> str | None:
 
 
 def _raise(draft: Draft, command: cmd.RaiseInterrupt) -> str | None:
+    if not command.reason:
+        raise InvalidInput("reason", "an interrupt needs a reason")
     turn = turns.active_turn(draft.state)
     turn_id = turn.id if turn is not None else None
     interrupts.raise_interrupt(

@@ -4,7 +4,7 @@ Shapes follow AG-UI's message roles in snake_case. A message never changes once
 it is recorded; the tree they form is in `tree.py`.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, cast
 
@@ -151,16 +151,7 @@ def in_call_order(path: Iterable[Message]) -> list[Message]:
 
     Source: `protocol.md` section 3, the paragraph behind rule 6.
     """
-    messages = list(path)
-    results = {m.tool_call_id: m for m in messages if isinstance(m, ToolMessage)}
-    ordered: list[Message] = []
-    for message in messages:
-        if isinstance(message, ToolMessage):
-            continue
-        ordered.append(message)
-        if isinstance(message, AssistantMessage):
-            ordered.extend(results[call.id] for call in message.tool_calls if call.id in results)
-    return ordered
+    return list(_ordered(path, missing=lambda _call: None))
 
 
 def transcript(path: Iterable[Message]) -> list[Message]:
@@ -168,29 +159,25 @@ def transcript(path: Iterable[Message]) -> list[Message]:
 
     A tool call without a recorded result is followed by :data:`NO_RESULT`.
     """
-    messages: list[Message] = []
-    for message in in_call_order(path):
-        if isinstance(message, ActivityMessage):
+    ordered = _ordered(path, missing=_no_result)
+    return [message for message in ordered if not isinstance(message, ActivityMessage)]
+
+
+def _ordered(
+    path: Iterable[Message], missing: Callable[[ToolCall], ToolMessage | None]
+) -> Iterator[Message]:
+    messages = list(path)
+    results = {m.tool_call_id: m for m in messages if isinstance(m, ToolMessage)}
+    for message in messages:
+        if isinstance(message, ToolMessage):
             continue
-        messages.append(message)
-    answered = {m.tool_call_id for m in messages if isinstance(m, ToolMessage)}
-    complete: list[Message] = []
-    for index, message in enumerate(messages):
-        complete.append(message)
-        missing = [call for call in _calls_before(messages, index) if call.id not in answered]
-        complete.extend(
-            ToolMessage(id=f"{call.id}:no-result", tool_call_id=call.id, content=NO_RESULT)
-            for call in missing
-        )
-    return complete
+        yield message
+        if isinstance(message, AssistantMessage):
+            for call in message.tool_calls:
+                result = results.get(call.id) or missing(call)
+                if result is not None:
+                    yield result
 
 
-def _calls_before(messages: Sequence[Message], index: int) -> tuple[ToolCall, ...]:
-    """Return the calls whose block of results ends at `index`."""
-    following = messages[index + 1] if index + 1 < len(messages) else None
-    if isinstance(following, ToolMessage):
-        return ()
-    while index >= 0 and isinstance(messages[index], ToolMessage):
-        index -= 1
-    asked = messages[index]
-    return asked.tool_calls if isinstance(asked, AssistantMessage) else ()
+def _no_result(call: ToolCall) -> ToolMessage:
+    return ToolMessage(id=f"{call.id}:no-result", tool_call_id=call.id, content=NO_RESULT)

@@ -8,6 +8,7 @@ Source: `protocol.md` sections 5 and 6.
 from engine.core.draft import Draft
 from engine.core.messages import Json, ToolMessage, members
 from engine.core.results import result_text
+from engine.core.toolinput import input_of
 from engine.core.worker import (
     CallModel,
     CallTool,
@@ -20,6 +21,7 @@ from engine.core.worker import (
     SessionStart,
     ToolExecute,
     ToolFinished,
+    ToolInput,
     Trigger,
 )
 
@@ -40,7 +42,8 @@ def propose(
         case ClientMessages():
             return _record_input(draft, turn_id, trigger, own)
         case ToolExecute():
-            return DecisionResponse(actions=_start_or_refuse(draft, trigger))
+            actions = _start_or_refuse(draft, trigger.id, trigger.name, trigger.input)
+            return DecisionResponse(actions=actions)
         case ToolFinished():
             return _record_result(draft, turn_id, trigger, own)
         case LlmFinished():
@@ -61,14 +64,16 @@ def _record_input(
     return DecisionResponse(messages=trigger.messages, actions=(action,))
 
 
-def _start_or_refuse(draft: Draft, trigger: ToolExecute) -> tuple[RunTool | GiveError, ...]:
-    if trigger.name not in draft.env.agent.tools:
-        return (GiveError(id=trigger.id, error=f"there is no tool {trigger.name!r}"),)
-    if trigger.input.status != "valid":
-        return (GiveError(id=trigger.id, error=trigger.input.error or "invalid arguments"),)
-    if draft.env.agent.tools[trigger.name].handler == "function":
-        return (RunTool(id=trigger.id),)
-    return ()
+def _start_or_refuse(
+    draft: Draft, call_id: str, name: str, checked: ToolInput
+) -> tuple[RunTool | GiveError, ...]:
+    """Run a function tool, leave a worker's own to it, refuse what cannot run."""
+    spec = draft.env.agent.tools.get(name)
+    if spec is None:
+        return (GiveError(id=call_id, error=f"there is no tool {name!r}"),)
+    if checked.status != "valid":
+        return (GiveError(id=call_id, error=checked.error or "invalid arguments"),)
+    return (RunTool(id=call_id),) if spec.handler == "function" else ()
 
 
 def _record_result(
@@ -103,15 +108,17 @@ def _after_answer(
 ) -> DecisionResponse:
     """Go on where the question stopped.
 
-    1. It holds a function tool's call: run it, or say that a person declined.
+    1. It holds a function tool's call: run it, or say that a person declined. Arguments
+       that cannot be used are refused, whoever approved them.
     2. Something of the turn is still open or waits: nothing.
     3. Else the model goes on.
     """
     call = draft.state.call(trigger.tool_call_id) if trigger.tool_call_id else None
     if call is not None and call.kind == "function" and call.attempt == 0:
-        if is_approval(trigger.answer):
-            return DecisionResponse(actions=(RunTool(id=call.id),))
-        return DecisionResponse(actions=(GiveError(id=call.id, error=DECLINED),))
+        if not is_approval(trigger.answer):
+            return DecisionResponse(actions=(GiveError(id=call.id, error=DECLINED),))
+        checked = input_of(draft.env, call.name, call.arguments)
+        return DecisionResponse(actions=_start_or_refuse(draft, call.id, call.name, checked))
     if turn_id is None or not _may_call_model(draft, turn_id, own):
         return DecisionResponse()
     return DecisionResponse(actions=(CallModel(),))

@@ -38,7 +38,7 @@ def respond(
     Raises:
         InvalidResponse: a rule is broken. The draft is then half changed: work on a fork.
     """
-    _check(response)
+    check(response)
     _record(draft, turn_id, _messages(trigger, response))
     _write_values(draft, turn_id, response)
     replaced: dict[str, str] = {}
@@ -61,8 +61,12 @@ def respond(
     return replaced
 
 
-def _check(response: DecisionResponse) -> None:
-    """Refuse what contradicts itself."""
+def check(response: DecisionResponse) -> None:
+    """Refuse what contradicts itself.
+
+    Raises:
+        InvalidResponse: naming the action.
+    """
     kinds = {action.type for action in response.actions}
     for index, action in enumerate(response.actions):
         where = f"actions[{index}]"
@@ -105,8 +109,8 @@ def _act(draft: Draft, turn_id: str | None, trigger: Trigger, action: Action, wh
             request_model_call(draft, _turn(draft, turn_id), action)
         case CallTool():
             call_id = action.id or draft.env.new_id("call")
-            if draft.state.call(call_id) is not None:
-                raise InvalidResponse(f"{where}.id", f"call {call_id} is already open")
+            if draft.state.call(call_id) is not None or draft.env.was_used(call_id):
+                raise InvalidResponse(f"{where}.id", f"call {call_id} exists; ids are used once")
             turn = _turn(draft, turn_id)
             request_tool_call(draft, turn, call_id, action.name, action.arguments)
         case RunTool():

@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 
 from engine.core.messages import ClientContext, Json, Usage
 from engine.core.tree import Tree
-from engine.core.worker import Error, Trigger
+from engine.core.worker import Action, Error, Trigger
 
 CallKind: TypeAlias = Literal["llm", "function", "worker", "client", "unknown"]
 
@@ -57,7 +57,10 @@ class Call:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """A trigger without a decision. `attempt` is 0 while it waits in line."""
+    """A trigger without a decision. `attempt` is 0 while it waits in line.
+
+    `held` are a worker's actions on it that wait for the branch to be free.
+    """
 
     id: str
     turn_id: str | None
@@ -66,6 +69,7 @@ class Decision:
     not_before: datetime | None = None
     deadline: datetime | None = None
     expires: datetime | None = None
+    held: tuple[Action, ...] = ()
 
     @property
     def is_out(self) -> bool:

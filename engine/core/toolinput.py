@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable
 
+from engine.core.env import Env
 from engine.core.messages import Json
 from engine.core.worker import ToolInput
 
@@ -21,6 +22,12 @@ def read_input(
     if problem := conforms(schema, value):
         return ToolInput(status="invalid", value=value, error=problem)
     return ToolInput(status="valid", value=value)
+
+
+def input_of(env: Env, name: str, arguments: str) -> ToolInput:
+    """Judge a call's arguments against the schema of the agent's tool of that name."""
+    spec = env.agent.tools.get(name)
+    return read_input(arguments, spec.parameters if spec is not None else None, env.conforms)
 
 
 def _refuse(constant: str) -> Json:

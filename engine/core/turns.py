@@ -89,6 +89,9 @@ def cancel(draft: Draft) -> None:
         for call_id in _unanswered(draft.state, turn):
             record_unanswered(draft, call_id, TURN_CANCELLED, turn.id)
         complete(draft, turn, error=error, reason=TURN_CANCELLED)
+    draft.raised = []
+    for decision in draft.state.control.decisions:
+        draft.emit(ev.DecisionDropped(decision_id=decision.id), decision.turn_id)
     for interrupt in draft.state.control.interrupts:
         draft.emit(
             ev.SessionInterruptResumed(

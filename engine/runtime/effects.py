@@ -107,7 +107,12 @@ class Effects:
                 entry.feed.live.pop((work.id, work.attempt), None)
 
     async def _report(self, entry: Entry, work: Work, report: cmd.Command | None) -> None:
-        while report is not None:
+        """Tell the session, again and again while its database fails.
+
+        Not while the engine stops: the work is still in the log as in flight, and the next
+        start continues it.
+        """
+        while report is not None and not self.stopping:
             try:
                 await self._sessions.write(entry.session_id, report)
             except StorageUnavailable as error:
@@ -173,7 +178,10 @@ class Effects:
         call = entry.state.call(work.id) if entry.state is not None else None
         if call is None:
             return None
-        checked = read_input(call.arguments, {}, lambda _schema, _value: None)
+        checked = read_input(call.arguments, None, lambda _schema, _value: None)
+        if checked.status == "malformed":
+            failure = Error(code="tool_error", message=checked.error or "malformed arguments")
+            return cmd.FailCall(call_id=work.id, attempt=work.attempt, error=failure)
         try:
             reach("tool.before")
             result = await agent.functions[call.name].run(checked.value)

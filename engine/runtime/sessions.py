@@ -22,7 +22,7 @@ from engine.core.handle import Outcome, Receipt, handle
 from engine.core.ports import Clock
 from engine.core.request import decision_request
 from engine.core.state import State, new_session
-from engine.core.worker import DecisionRequest, Interrupt
+from engine.core.worker import CallTool, DecisionRequest, Interrupt
 from engine.runtime.agents import RunnableAgent
 from engine.runtime.crashpoints import reach
 from engine.runtime.effects import Effects
@@ -276,14 +276,12 @@ class Sessions:
         return decision_request(state, self._world(state.control.agent_id, set()), decision)
 
     async def _used_ids(self, entry: Entry, command: cmd.Command) -> set[str]:
-        """Return which of the interrupt ids that a command asks for were ever used here."""
+        """Return which of the ids that a command asks for were ever used here."""
         used: set[str] = set()
-        for interrupt_id in _asked_ids(command):
-            found = await self.store.last_event(
-                entry.session_id, type="session.interrupted", subject=interrupt_id
-            )
+        for event_type, asked in _asked_ids(command):
+            found = await self.store.last_event(entry.session_id, type=event_type, subject=asked)
             if found is not None:
-                used.add(interrupt_id)
+                used.add(asked)
         return used
 
     # -------------------------------------------------------------- memory
@@ -327,15 +325,18 @@ def _take(entry: Entry, loaded: Loaded) -> None:
     entry.feed.seq = max(entry.feed.seq, state.control.seq)
 
 
-def _asked_ids(command: cmd.Command) -> list[str]:
+def _asked_ids(command: cmd.Command) -> list[tuple[str, str]]:
+    """Return the ids that a command wants to give, with the event that would have given them."""
     match command:
         case cmd.RaiseInterrupt(interrupt_id=str(asked)):
-            return [asked]
+            return [("session.interrupted", asked)]
         case cmd.AnswerDecision(response=response):
-            return [
-                action.interrupt_id
-                for action in response.actions
-                if isinstance(action, Interrupt) and action.interrupt_id is not None
-            ]
+            asked_by_actions: list[tuple[str, str]] = []
+            for action in response.actions:
+                if isinstance(action, Interrupt) and action.interrupt_id is not None:
+                    asked_by_actions.append(("session.interrupted", action.interrupt_id))
+                if isinstance(action, CallTool) and action.id is not None:
+                    asked_by_actions.append(("tool.call.requested", action.id))
+            return asked_by_actions
         case _:
             return []

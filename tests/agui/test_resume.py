@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from engine import Agent, DecisionRequest, interrupt
+from engine import Agent, DecisionRequest, interrupt, llm_call
+from engine.core import commands as cmd
 from tests.agui.given import (
     Event,
     Server,
@@ -305,6 +306,29 @@ async def test_a_cancel_while_a_question_is_open_gives_it_up() -> None:
         following = await server.run(*shown(asked), user("u2", "/say free"))
         assert following.text == "free"
         assert outbox.sent == []
+
+
+async def test_an_answer_outside_a_turn_may_open_one() -> None:
+    """The run goes on until the decision on it is done; what it starts is shown."""
+    agent = Agent("a")
+
+    @agent.decide(on="interrupt.resumed")
+    async def decide(request: DecisionRequest) -> Any:
+        return llm_call()
+
+    async with serving(agent) as server:
+        said = await server.run(user("u1", "/say hi"))
+        session_id = said.last["metadata"]["agui-server/sessionId"]
+        await server.engine.submit(session_id, cmd.RaiseInterrupt(reason="check"))
+        reply = said.all("TEXT_MESSAGE_START", "messageId")[0]
+        asked = await server.run(
+            user("u1", "/say hi"), {"id": reply, "role": "assistant", "content": "hi"}
+        )
+        [question] = asked.interrupts
+        stream = await server.run(resume=[resolved(question["id"], True)])
+
+        assert (stream.text, stream.outcome) == ("hi", "success")
+        assert stream.last["metadata"]["agui-server/turnId"] != said.turn_id
 
 
 async def has_two_readers(server: Server) -> bool:

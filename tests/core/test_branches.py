@@ -13,6 +13,7 @@ from engine.core.messages import (
     SystemMessage,
     ToolCall,
     ToolMessage,
+    in_call_order,
 )
 from tests.core.given import Session, agent, names, tool, user, view
 
@@ -218,3 +219,26 @@ def test_typing_instead_of_answering_a_frontend_tool_is_one_turn() -> None:
     assert "turn.started" not in names(happened)
     assert names(happened).count("llm.call.requested") == 1
     assert [m.role for m in session.path] == ["user", "assistant", "tool", "user"]
+
+
+def test_results_may_be_shown_in_the_order_of_the_calls() -> None:
+    """They were recorded as they arrived; a snapshot shows them otherwise. No edit."""
+    session = Session(agent(tool("send")))
+    session.say("u1")
+    session.reply(None, SEND, ToolCall(id="c2", name="send", arguments='{"to": "bob"}'))
+    session.finish("c2")
+    session.finish("c1")
+    session.reply("both sent")
+    shown = in_call_order(session.path)
+    assert [m.id for m in shown] != [m.id for m in session.path]
+
+    happened = session.do(view(*shown, user("u2")))
+    assert recorded(happened) == [("u2", session.path[-2].id)]
+    assert "head.moved" not in names(happened)
+
+
+def test_a_message_that_stands_twice_in_a_view_is_recorded_once() -> None:
+    """Ids win, within a view too."""
+    session = Session()
+    happened = session.do(view(user("u1"), user("u1")))
+    assert recorded(happened) == [("u1", None)]

@@ -6,7 +6,19 @@ from engine.core import commands as cmd
 from engine.core import events as ev
 from engine.core.errors import InvalidAnswer, SessionInterrupted
 from engine.core.messages import ToolCall, ToolMessage
-from engine.core.worker import CallModel, GiveError, GiveResult, Interrupt, InterruptResumed
+from engine.core.pending import pending
+from engine.core.worker import (
+    Action,
+    CallModel,
+    CallTool,
+    Done,
+    Error,
+    GiveError,
+    GiveResult,
+    Interrupt,
+    InterruptResumed,
+    RunTool,
+)
 from tests.core.given import Session, agent, names, paused, tool, user, view
 
 OPTIONS = [{"label": "Yes", "value": "yes"}, {"label": "Never", "value": {"never": True}}]
@@ -189,6 +201,21 @@ def test_input_answered_by_a_question_is_recorded_first() -> None:
     assert session.state.control.interrupts[0].anchor == "u1"
 
 
+@pytest.mark.parametrize(
+    ("arguments", "said"), [('{"to": ', "not JSON"), ("{}", "required")], ids=["cut off", "missing"]
+)
+def test_a_person_cannot_approve_arguments_that_cannot_be_used(arguments: str, said: str) -> None:
+    """The tool does not run with what it was never asked to do."""
+    session = Session(agent(tool("send"), wants=frozenset({"tool.execute"})))
+    session.say()
+    session.reply(None, ToolCall(id="c1", name="send", arguments=arguments))
+    session.answer(Interrupt(reason="confirm"))
+    happened = session.resume(True)
+    assert "call.started" not in names(happened)
+    [result] = [m for m in session.path if isinstance(m, ToolMessage)]
+    assert said in (result.error or "")
+
+
 def test_an_answer_and_a_message_join_one_turn() -> None:
     """Case 17e: the answer first, then the message, one model call, the same turn."""
     session = paused()
@@ -273,6 +300,67 @@ def test_a_question_for_machines_is_not_a_clients_to_answer() -> None:
     answer = cmd.Answer(interrupt_id=session.state.control.interrupts[0].id, payload=1)
     happened = session.do(cmd.ResumeInterrupt(answer=answer, caller="machine"))
     assert names(happened) == ["session.interrupt_resumed"]
+
+
+# ----------------------------------- a decision that is out while somebody pauses
+
+
+def out_and_paused() -> Session:
+    """The worker is asked about a call; meanwhile a client pauses the branch."""
+    session = Session(agent(tool("send"), wants=frozenset({"tool.execute"})))
+    session.say()
+    session.reply(None, ToolCall(id="c1", name="send", arguments='{"to": "a"}'))
+    session.do(cmd.RaiseInterrupt(reason="hold"))
+    return session
+
+
+@pytest.mark.parametrize(
+    ("action", "released"),
+    [
+        (RunTool(), "call.started"),
+        (CallTool(name="send", arguments='{"to": "b"}'), "tool.call.requested"),
+        (CallModel(), "llm.call.requested"),
+        (Done(), "turn.completed"),
+    ],
+    ids=lambda value: getattr(value, "type", value),
+)
+def test_what_an_answer_starts_waits_for_the_resume(action: Action, released: str) -> None:
+    """It may still answer: what it starts, and `done`, is done when the branch is free."""
+    session = out_and_paused()
+    assert names(session.answer(action)) == ["decision.completed"]
+    assert pending(session.state) == []
+
+    happened = names(session.resume(True))
+    assert released in happened
+    assert happened.index("session.interrupt_resumed") < happened.index(released)
+
+
+def test_what_an_answer_records_and_ends_is_done_at_once() -> None:
+    """Work that ends an open call is recorded while paused."""
+    session = out_and_paused()
+    happened = names(session.answer(GiveResult(result="x"), CallModel()))
+    assert happened == ["decision.completed", "tool.call.completed", "decision.waiting"]
+    assert session.state.call("c1") is None
+
+
+@pytest.mark.parametrize("how", ["fails", "lapses", "crash"])
+def test_a_failed_attempt_is_asked_again_when_the_branch_is_free(how: str) -> None:
+    """Not while paused; and a paused turn never ends by it."""
+    session = out_and_paused()
+    decision = session.out
+    failed = Error(code="worker_error", message="x")
+    command: cmd.Command = cmd.Recover()
+    if how == "fails":
+        command = cmd.FailDecision(decision_id=decision.id, attempt=1, error=failed)
+    elif how == "lapses":
+        session.wait(days=1)
+        command = cmd.PassTime()
+    assert names(session.do(command)) == ["decision.errored"]
+    assert pending(session.state) == []
+    assert session.do(cmd.PassTime()) == []
+
+    assert "decision.requested" in names(session.resume(True))
+    assert (session.out.id, session.out.attempt) == (decision.id, 1)
 
 
 # ----------------------------------------------------- what a worker may not

@@ -61,8 +61,11 @@ def test_results_stand_behind_their_calls_in_the_order_of_the_calls() -> None:
     sent = transcript(path)
     assert [m.role for m in sent] == ["user", "assistant", "tool", "tool", "tool", "user"]
     results = [m for m in sent if isinstance(m, ToolMessage)]
-    by_call = {m.tool_call_id: m.content for m in results}
-    assert by_call == {"c0": "zero", "c1": "no result", "c2": "two"}
+    assert [(m.tool_call_id, m.content) for m in results] == [
+        ("c0", "zero"),
+        ("c1", "no result"),
+        ("c2", "two"),
+    ]
 
 
 def test_a_result_nobody_asked_for_is_not_sent() -> None:

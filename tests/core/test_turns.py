@@ -206,3 +206,15 @@ def test_a_cancel_drops_the_decision_that_is_out() -> None:
         response=cmd.DecisionResponse(actions=(GiveResult(id="c1", result="x"),)),
     )
     assert session.do(late) == []
+
+
+def test_a_cancel_drops_what_waits_outside_a_turn() -> None:
+    """An answer whose trigger still waits sends nothing after the cancel."""
+    session = Session(agent(wants=frozenset({"interrupt.resumed"})))
+    session.do(cmd.RaiseInterrupt(reason="one"))
+    session.do(cmd.RaiseInterrupt(reason="two"))
+    session.resume(True)
+    happened = names(session.do(cmd.CancelSession()))
+
+    assert happened == ["decision.dropped", "session.interrupt_resumed"]
+    assert session.state.control.decisions == ()
