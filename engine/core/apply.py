@@ -10,7 +10,7 @@ from typing import Any
 from engine.core import events as ev
 from engine.core.messages import ClientContext, Usage
 from engine.core.state import Call, Control, Decision, OpenInterrupt, State, Turn
-from engine.core.worker import InterruptResumed
+from engine.core.worker import Action, InterruptResumed
 
 
 def apply(state: State, event: ev.Event) -> State:
@@ -114,14 +114,25 @@ def _decisions(
             )
         case ev.DecisionErrored(waits=True) | ev.DecisionCompleted(held=(_, *_)):
             held = body.held if isinstance(body, ev.DecisionCompleted) else ()
-            return tuple(
-                Decision(id=d.id, turn_id=d.turn_id, trigger=d.trigger, held=held)
-                if d.id == body.decision_id
-                else d
-                for d in decisions
-            )
+            return _back_in_line(decisions, body.decision_id, held)
         case ev.DecisionCompleted() | ev.DecisionErrored() | ev.DecisionDropped():
             return tuple(d for d in decisions if d.id != body.decision_id)
+
+
+def _back_in_line(
+    decisions: tuple[Decision, ...], decision_id: str, held: tuple[Action, ...]
+) -> tuple[Decision, ...]:
+    """One that was out waits again: before the others, behind answers that came meanwhile."""
+    others = tuple(d for d in decisions if d.id != decision_id)
+    [back] = [
+        Decision(id=d.id, turn_id=d.turn_id, trigger=d.trigger, held=held)
+        for d in decisions
+        if d.id == decision_id
+    ]
+    if isinstance(back.trigger, InterruptResumed):
+        return (back, *others)
+    answers = tuple(d for d in others if isinstance(d.trigger, InterruptResumed))
+    return (*answers, back, *others[len(answers) :])
 
 
 def _in_line(decisions: tuple[Decision, ...], waiting: Decision) -> tuple[Decision, ...]:

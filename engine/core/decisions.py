@@ -19,7 +19,7 @@ from engine.core.env import RetryPolicy
 from engine.core.errors import InvalidResponse
 from engine.core.interrupts import is_paused
 from engine.core.propose import propose
-from engine.core.respond import check, respond
+from engine.core.respond import respond
 from engine.core.retries import retry_of
 from engine.core.state import Decision, State
 from engine.core.turns import TURN_DONE, complete, complete_idle
@@ -151,9 +151,8 @@ def answer(draft: Draft, command: AnswerDecision) -> None:
         _apply(draft, decision, command.response)
         return
     actions = command.response.actions
-    now = tuple(action for action in actions if action.type not in STARTING)
     held = tuple(action for action in actions if action.type in STARTING)
-    _apply(draft, decision, replace(command.response, actions=now), held)
+    _apply(draft, decision, command.response, held)
 
 
 STARTING = {"llm.call", "tool.call", "tool.run", "done"}
@@ -163,10 +162,16 @@ STARTING = {"llm.call", "tool.call", "tool.run", "done"}
 def _apply(
     draft: Draft, decision: Decision, response: DecisionResponse, held: tuple[Action, ...] = ()
 ) -> None:
-    """Apply a worker's response; one that breaks a rule changes nothing and is a failed attempt."""
+    """Apply a worker's response, all but what is held.
+
+    One that breaks a rule, in what is held too, changes nothing and is a failed attempt.
+    """
     fork = draft.fork()
     try:
-        check(replace(response, actions=(*response.actions, *held)))
+        if held:
+            respond(draft.fork(), decision.turn_id, decision.trigger, response)
+            now = tuple(action for action in response.actions if action not in held)
+            response = replace(response, actions=now)
         completed_at = len(fork.events)
         completed = ev.DecisionCompleted(decision_id=decision.id, by="worker", held=held)
         fork.emit(completed, decision.turn_id)

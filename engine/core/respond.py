@@ -38,7 +38,7 @@ def respond(
     Raises:
         InvalidResponse: a rule is broken. The draft is then half changed: work on a fork.
     """
-    check(response)
+    _check(response)
     _record(draft, turn_id, _messages(trigger, response))
     _write_values(draft, turn_id, response)
     replaced: dict[str, str] = {}
@@ -61,12 +61,8 @@ def respond(
     return replaced
 
 
-def check(response: DecisionResponse) -> None:
-    """Refuse what contradicts itself.
-
-    Raises:
-        InvalidResponse: naming the action.
-    """
+def _check(response: DecisionResponse) -> None:
+    """Refuse what contradicts itself."""
     kinds = {action.type for action in response.actions}
     for index, action in enumerate(response.actions):
         where = f"actions[{index}]"

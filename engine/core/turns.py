@@ -82,6 +82,8 @@ def cancel(draft: Draft) -> None:
 
     Source: `protocol.md` section 7.
     """
+    if not draft.state.control.turns and not draft.state.control.interrupts:
+        return
     error = Error(code="cancelled", message="cancelled")
     for turn in draft.state.control.turns:
         for call in draft.state.calls_of(turn.id):

@@ -1,0 +1,216 @@
+"""Planted bugs: each changes a few words of one function of the product.
+
+A mutant whose words are no longer in the function fails its test, so the list cannot
+go stale. `caught_by` names the law of `laws.py` that finds it, `machine` for what the
+machine itself asserts (duplicates, deadlines, restarts), or `streams`.
+"""
+
+import __future__
+
+import importlib
+import inspect
+import sys
+import textwrap
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, cast
+
+import pytest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mutant:
+    """A planted bug. `place` is `module:function` or `module:Class.method`."""
+
+    bug: str
+    place: str
+    old: str
+    new: str
+    caught_by: str
+
+    def plant(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Put the changed function in the place of the real one, wherever it is imported."""
+        module_name, _, path = self.place.partition(":")
+        module = importlib.import_module(module_name)
+        *owners, name = path.split(".")
+        owner: Any = module
+        for each in owners:
+            owner = getattr(owner, each)
+        original = cast("Callable[..., Any]", getattr(owner, name))
+        source = textwrap.dedent(inspect.getsource(original))
+        assert source.count(self.old) == 1, f"{self.place} has changed: plant this bug anew"
+        changed = _compiled(source.replace(self.old, self.new), module.__dict__)[name]
+        monkeypatch.setattr(owner, name, changed)
+        for each in list(sys.modules.values()):
+            is_ours = each.__name__.startswith(("engine", "agui_server", "tests"))
+            if is_ours and each.__dict__.get(name) is original:
+                monkeypatch.setattr(each, name, changed)
+
+
+def _compiled(source: str, names: dict[str, Any]) -> dict[str, Any]:
+    """Run a function's text among its module's names, and return what it defines."""
+    defined: dict[str, Any] = {}
+    code = compile(source, "<mutant>", "exec", __future__.annotations.compiler_flag)
+    exec(code, names, defined)  # noqa: S102 - our own source, changed by the list below
+    return defined
+
+
+MUTANTS = (
+    Mutant(
+        bug="an answered interrupt stays open",
+        place="engine.core.apply:_interrupts",
+        old="tuple(i for i in interrupts if i.id != body.interrupt_id)",
+        new="interrupts",
+        caught_by="interrupts_end_once",
+    ),
+    Mutant(
+        bug="a decision in line goes out while paused",
+        place="engine.core.decisions:_next_ready",
+        old="or is_paused(state)",
+        new="or False",
+        caught_by="nothing_goes_out_while_paused",
+    ),
+    Mutant(
+        bug="a new trigger is decided although another decision is out",
+        place="engine.core.decisions:_next_at_once",
+        old="or draft.state.control.decisions ",
+        new="",
+        caught_by="one_decision_is_out",
+    ),
+    Mutant(
+        bug="a report of an older attempt is taken",
+        place="engine.core.calls:_running",
+        old="call is None or call.attempt != attempt",
+        new="call is None",
+        caught_by="machine",
+    ),
+    Mutant(
+        bug="a retry keeps the number of the attempt",
+        place="engine.core.retries:retry_of",
+        old="attempt=attempt + 1",
+        new="attempt=attempt",
+        caught_by="calls_end_once",
+    ),
+    Mutant(
+        bug="a cancel leaves a tool call without a result",
+        place="engine.core.turns:cancel",
+        old="record_unanswered(draft, call_id, TURN_CANCELLED, turn.id)",
+        new="pass",
+        caught_by="a_cancel_ends_everything",
+    ),
+    Mutant(
+        bug="what an invalid response did is kept",
+        place="engine.core.decisions:_apply",
+        old="fork = draft.fork()",
+        new="fork = draft",
+        caught_by="one_decision_is_out",
+    ),
+    Mutant(
+        bug="a snapshot forgets the head",
+        place="engine.store.codec:decode_control",
+        old="return _control.validator.validate_json(text)",
+        new="return __import__('dataclasses').replace("
+        "_control.validator.validate_json(text), head=None)",
+        caught_by="folding_gives_the_state",
+    ),
+    Mutant(
+        bug="a cancel leaves a question open that no turn raised",
+        place="engine.core.turns:cancel",
+        old="for interrupt in draft.state.control.interrupts:",
+        new="for interrupt in ():",
+        caught_by="a_cancel_ends_everything",
+    ),
+    Mutant(
+        bug="what an answer starts is done although the branch is paused",
+        place="engine.core.decisions:answer",
+        old="if not is_paused(draft.state):",
+        new="if True:",
+        caught_by="nothing_goes_out_while_paused",
+    ),
+    Mutant(
+        bug="a decision that fails for good while paused ends the turn",
+        place="engine.core.decisions:fail",
+        old="if is_paused(draft.state):",
+        new="if False:",
+        caught_by="a_paused_turn_ends_only_by_a_cancel",
+    ),
+    Mutant(
+        bug="an answer stands in line behind what came before it",
+        place="engine.core.apply:_in_line",
+        old="(*decisions[:place], waiting, *decisions[place:])",
+        new="(*decisions, waiting)",
+        caught_by="answers_go_out_first",
+    ),
+    Mutant(
+        bug="tool results are sent in the order they arrived backwards",
+        place="engine.core.messages:_ordered",
+        old="for call in message.tool_calls:",
+        new="for call in message.tool_calls[::-1]:",
+        caught_by="the_model_is_sent_a_valid_transcript",
+    ),
+    Mutant(
+        bug="an interrupt id is given out twice",
+        place="engine.core.interrupts:raise_interrupt",
+        old=" or draft.env.was_used(raised_id)",
+        new="",
+        caught_by="interrupts_end_once",
+    ),
+    Mutant(
+        bug="a deadline that has passed does nothing",
+        place="engine.core.due:pass_time",
+        old="work.deadline <= now",
+        new="False",
+        caught_by="machine",
+    ),
+    Mutant(
+        bug="a turn with nothing left to do stays open",
+        place="engine.core.turns:complete_idle",
+        old="complete(draft, turn, error=turn.error, reason=TURN_DONE)",
+        new="return",
+        caught_by="somebody_has_the_next_move",
+    ),
+    Mutant(
+        bug="input that joins is recorded while a call is open",
+        place="engine.core.decisions:_first",
+        old="for each in line if not state.calls_of(each.turn_id)",
+        new="for each in line",
+        caught_by="joined_input_waits",
+    ),
+    Mutant(
+        bug="what is open at the end of a run is not closed, if it is a thought",
+        place="agui_server.agui.ordering:OpenItems.close_all",
+        old="for item_id in list(self._open)",
+        new="for item_id in list(self._open) if self._open[item_id].kind != 'reasoning'",
+        caught_by="streams",
+    ),
+    Mutant(
+        bug="a run ends twice",
+        place="agui_server.agui.translate:Translation._end_paused",
+        old="yield from self._end(RunFinishedInterruptOutcome(interrupts=interrupts))",
+        new="yield from 2 * [*self._end(RunFinishedInterruptOutcome(interrupts=interrupts))]",
+        caught_by="streams",
+    ),
+    Mutant(
+        bug="a tool call that was streamed is announced again with the record",
+        place="agui_server.agui.translate:Translation._recorded_reply",
+        old="streamed = self._streamed.pop(message.id, {})",
+        new="streamed = {}",
+        caught_by="streams",
+    ),
+    Mutant(
+        bug="a message is never closed before the next thing",
+        place="agui_server.agui.translate:Translation._piece",
+        old="if ends:",
+        new="if False:",
+        caught_by="streams",
+    ),
+    Mutant(
+        bug="a resumed run announces the call again",
+        place="agui_server.agui.translate:Translation._told",
+        old="case ev.SharedStateUpdated(state=state):",
+        new="case ev.CallStarted(call_id=call_id):\n"
+        "            yield from self._piece('tool', call_id, '{}', name='again')\n"
+        "        case ev.SharedStateUpdated(state=state):",
+        caught_by="streams",
+    ),
+)
