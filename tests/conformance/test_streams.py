@@ -30,6 +30,10 @@ RESUMED = {
     "AGUI005": "off",  # RUN_FINISHED, then the late RUN_ERROR that `agui.md` 2.4 asks for
 }
 
+BROKEN_OFF = {
+    "AGUI204": "off",  # a provider that fails in the middle of a call's arguments
+}
+
 CUT = dict.fromkeys(("AGUI003", "AGUI103", "AGUI203", "AGUI402", "AGUI604"), "off")
 """The server was killed in the middle: no end, and items that are open."""
 
@@ -60,6 +64,7 @@ class Recording:
         """Return what `ag-ui-validate` finds, all but remarks."""
         rules = PROFILE | (RESUMED if self._shows_old_calls() else {})
         rules |= {} if self.complete else CUT
+        rules |= BROKEN_OFF if b'"RUN_ERROR"' in self.body else {}
         options = TransportOptions(
             validator=ValidatorOptions(severity_overrides=rules), recorded=True
         )

@@ -40,11 +40,11 @@ export async function a_text_cut_by_a_crash_ends_when_asked_again(stage) {
   let words = 0;
   stage.expectNoise(/console\.error: Agent execution failed/);
   stage.expectNoise(/unhandled:/);
-  page.agent.addMessage({ id: randomUUID(), role: "user", content: "/tokens 60 every 5" });
+  page.agent.addMessage({ id: randomUUID(), role: "user", content: "/tokens 120 every 10" });
   const twin = page.twin();
   const cut = await page.run({ runId }, {
     onEvent: (event) => {
-      if (event.type === "TEXT_MESSAGE_CONTENT" && ++words === 5) killed = stage.machine.kill();
+      if (event.type === "TEXT_MESSAGE_CONTENT" && ++words === 3) killed = stage.machine.kill();
     },
   });
   ok(cut.rejected, "the connection dropped");
@@ -54,6 +54,6 @@ export async function a_text_cut_by_a_crash_ends_when_asked_again(stage) {
   const again = await twin.run({ runId });
   succeeded(again);
   equal(again.turnId, cut.turnId, "the run it was");
-  equal(twin.reply, Array.from({ length: 60 }, (_, i) => `word${i} `).join(""));
+  equal(twin.reply, Array.from({ length: 120 }, (_, i) => `word${i} `).join(""));
   await twin.agrees();
 }

@@ -17,7 +17,7 @@ export async function stopping_in_the_middle_of_a_text_ends_as_cancelled(stage) 
   let stop;
   const shown = await page.say("/tokens 2000 every 5", {}, {
     onEvent: (event) => {
-      if (event.type === "TEXT_MESSAGE_CONTENT" && ++words === 5) stop = page.stop();
+      if (event.type === "TEXT_MESSAGE_CONTENT" && ++words === 3) stop = page.stop();
     },
   });
   stopped(stage, shown);

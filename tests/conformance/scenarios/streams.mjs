@@ -100,7 +100,7 @@ export async function the_same_request_again_attaches_to_its_run(stage) {
 
 export async function two_tabs_that_send_at_once_share_one_turn(stage) {
   const page = stage.open("assistant");
-  page.agent.addMessage({ id: randomUUID(), role: "user", content: "/tokens 20 every 2" });
+  page.agent.addMessage({ id: randomUUID(), role: "user", content: "/tokens 60 every 10" });
   const twin = page.twin();
   const shown = await Promise.all([page.run(), twin.run()]);
   shown.forEach(succeeded);
@@ -124,13 +124,13 @@ export async function regenerating_replaces_the_reply(stage) {
 
 export async function a_tab_that_joins_in_the_middle_of_a_text_shows_all_of_it(stage) {
   const page = stage.open("assistant");
-  page.agent.addMessage({ id: randomUUID(), role: "user", content: "/think hm hm\n/tokens 60 every 5" });
+  page.agent.addMessage({ id: randomUUID(), role: "user", content: "/think hm hm\n/tokens 120 every 10" });
   const twin = page.twin();
   let joined;
   let words = 0;
   const first = await page.run({}, {
     onEvent: (event) => {
-      if (event.type === "TEXT_MESSAGE_CONTENT" && ++words === 20) joined = twin.run();
+      if (event.type === "TEXT_MESSAGE_CONTENT" && ++words === 3) joined = twin.run();
     },
   });
   succeeded(first);
@@ -150,9 +150,9 @@ export async function another_message_while_a_turn_runs_is_refused(stage) {
   stage.expectNoise(/console\.error: Agent execution failed/);
   let refused;
   let words = 0;
-  const shown = await page.say("/tokens 40 every 5", {}, {
+  const shown = await page.say("/tokens 120 every 10", {}, {
     onEvent: (event) => {
-      if (event.type === "TEXT_MESSAGE_CONTENT" && ++words === 5) refused = twin.say("/say me too");
+      if (event.type === "TEXT_MESSAGE_CONTENT" && ++words === 3) refused = twin.say("/say me too");
     },
   });
   succeeded(shown);
