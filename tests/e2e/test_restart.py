@@ -118,7 +118,9 @@ def test_a_text_cut_by_kill_9_ends_when_asked_again(demo: Server, thread: str) -
 
 def test_a_turn_nobody_waits_for_ends_after_kill_9(demo: Server, thread: str) -> None:
     """No client comes back: the turn is continued by the start alone, and is there later."""
-    with running(demo, "assistant", run_input(thread, "r1", user("/tokens 120 every 10"))) as events:
+    with running(
+        demo, "assistant", run_input(thread, "r1", user("/tokens 120 every 10"))
+    ) as events:
         while next(events)["type"] != "TEXT_MESSAGE_CONTENT":
             pass
         demo.kill()
