@@ -240,14 +240,14 @@ class Translation:
                 if item.turn_id == self.run.turn_id:
                     yield from self._said(item)
                 continue
-            before = self._control
-            self._control = apply_control(before, item)
-            self._note_pause(item)
-            if self.run.turn_id is None and isinstance(item.body, ev.TurnStarted):
+            event, before = item.event, self._control
+            self._control = item.control or apply_control(before, event)
+            self._note_pause(event)
+            if self.run.turn_id is None and isinstance(event.body, ev.TurnStarted):
                 # The answer to an interrupt outside a turn has opened one.
-                self.run = replace(self.run, turn_id=item.turn_id)
-            if item.turn_id == self.run.turn_id:
-                yield from self._told(item.body, before)
+                self.run = replace(self.run, turn_id=event.turn_id)
+            if event.turn_id == self.run.turn_id:
+                yield from self._told(event.body, before)
 
     def _note_pause(self, event: ev.Event) -> None:
         if event.seq <= self._settled_at:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from engine.core.apply import apply
 from engine.core.env import Env
 from engine.core.events import Body, Event
-from engine.core.state import State
+from engine.core.state import Control, State
 from engine.core.worker import Trigger
 
 
@@ -32,12 +32,14 @@ class Draft:
     `apply` that replays the log. Nothing outside sees a draft until it is committed.
     """
 
-    __slots__ = ("env", "events", "notices", "raised", "state", "taken")
+    __slots__ = ("controls", "env", "events", "notices", "raised", "state", "taken")
 
     def __init__(self, state: State, env: Env) -> None:
         self.state = state
         self.env = env
         self.events: list[Event] = []
+        self.controls: list[Control] = []
+        """What was open after each event."""
         self.raised: list[Raised] = []
         self.notices: list[Notice] = []
         self.taken: list[str] = []
@@ -49,6 +51,7 @@ class Draft:
         event = Event(control.session_id, control.seq + 1, self.env.now, turn_id, body)
         self.events.append(event)
         self.state = apply(self.state, event)
+        self.controls.append(self.state.control)
 
     def trigger(self, turn_id: str | None, trigger: Trigger) -> None:
         """Ask for a decision, once the rules at hand are through."""
@@ -62,6 +65,7 @@ class Draft:
         """Return a copy to try something on; see :meth:`adopt`."""
         copy = Draft(self.state, self.env)
         copy.events = list(self.events)
+        copy.controls = list(self.controls)
         copy.raised = list(self.raised)
         copy.notices = list(self.notices)
         copy.taken = list(self.taken)
@@ -71,6 +75,7 @@ class Draft:
         """Take over what was tried on a fork."""
         self.state = fork.state
         self.events = fork.events
+        self.controls = fork.controls
         self.raised = fork.raised
         self.notices = fork.notices
         self.taken = fork.taken

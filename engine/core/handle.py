@@ -42,9 +42,10 @@ class Receipt:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Events to append, the state they lead to, and the caller's receipt."""
+    """Events to append, what is open after each, the state they lead to, and the receipt."""
 
     events: Sequence[Event]
+    controls: Sequence[Control]
     state: State
     receipt: Receipt
 
@@ -66,7 +67,7 @@ def handle(state: State, command: cmd.Command, env: Env, birth: cmd.Birth | None
     decisions.settle(draft)
     if state.control.seq == 0 and len(draft.events) == 1:
         # A session in which nothing happened is not worth a log.
-        draft.events, draft.state = [], state
+        draft = Draft(state, env)
     receipt = Receipt(
         before=state.control,
         after=draft.state.control,
@@ -80,7 +81,7 @@ def handle(state: State, command: cmd.Command, env: Env, birth: cmd.Birth | None
         pausing=tuple(i.id for i in interrupts.pausing(draft.state)),
         notices=tuple(draft.notices),
     )
-    return Outcome(draft.events, draft.state, receipt)
+    return Outcome(draft.events, draft.controls, draft.state, receipt)
 
 
 def _dispatch(draft: Draft, command: cmd.Command) -> str | None:

@@ -7,8 +7,10 @@ of the calls in flight; a reader has its own place in both.
 import asyncio
 from collections import deque
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from engine.core.events import Event
+from engine.core.state import Control
 from engine.runtime.live import LiveText
 
 RECENT_EVENTS = 256
@@ -20,6 +22,17 @@ shows one picture, so nobody sees it, and long enough to make one write of many 
 The first text after a silence of this length never waits."""
 
 
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A committed event, and what is open after it.
+
+    `control` is `None` for a reader that fell so far behind that it reads from the store.
+    """
+
+    event: Event
+    control: Control | None
+
+
 class Feed:
     """The newest of one session."""
 
@@ -29,7 +42,7 @@ class Feed:
         self.live: dict[tuple[str, int], LiveText] = {}
         """Live text by call id and attempt."""
         self.live_version = 0
-        self._recent: deque[Sequence[Event]] = deque()
+        self._recent: deque[Sequence[Told]] = deque()
         self._recent_events = 0
         self._waiters: list[asyncio.Future[None]] = []
         self._timer: asyncio.TimerHandle | None = None
@@ -41,24 +54,24 @@ class Feed:
         """How many wait right now."""
         return len(self._waiters)
 
-    def publish(self, events: Sequence[Event]) -> None:
-        """Show a commit's events to everybody."""
-        if not events:
+    def publish(self, commit: Sequence[Told]) -> None:
+        """Show a commit to everybody."""
+        if not commit:
             return
-        self._recent.append(events)
-        self._recent_events += len(events)
+        self._recent.append(commit)
+        self._recent_events += len(commit)
         while self._recent_events > RECENT_EVENTS and len(self._recent) > 1:
             self._recent_events -= len(self._recent.popleft())
-        self.seq = events[-1].seq
+        self.seq = commit[-1].event.seq
         self.wake()
 
-    def recent(self, after_seq: int) -> list[Sequence[Event]] | None:
+    def recent(self, after_seq: int) -> list[Sequence[Told]] | None:
         """Return the commits after `after_seq`; `None`: memory does not reach so far back."""
         if after_seq >= self.seq:
             return []
-        if not self._recent or self._recent[0][0].seq > after_seq + 1:
+        if not self._recent or self._recent[0][0].event.seq > after_seq + 1:
             return None
-        return [commit for commit in self._recent if commit[-1].seq > after_seq]
+        return [commit for commit in self._recent if commit[-1].event.seq > after_seq]
 
     def live_changed(self) -> None:
         """Say that some live text grew: readers wake now, or in a moment with what follows."""

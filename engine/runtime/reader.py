@@ -8,7 +8,7 @@ from typing import TypeAlias
 from engine.core import events as ev
 from engine.core.messages import ReasoningMessage
 from engine.runtime.entry import Entry
-from engine.runtime.feed import Feed
+from engine.runtime.feed import Feed, Told
 from engine.runtime.live import Cursor, LiveText, Piece
 from engine.store.protocol import Store
 
@@ -26,7 +26,7 @@ class Said:
     piece: Piece
 
 
-Item: TypeAlias = ev.Event | Said
+Item: TypeAlias = Told | Said
 
 
 @dataclass(slots=True)
@@ -93,19 +93,20 @@ class Reader:
             elif not commits:
                 await feed.wait(seq=self.seq, live_version=version)
 
-    async def _stored(self) -> list[Sequence[ev.Event]]:
+    async def _stored(self) -> list[Sequence[Told]]:
         """Read on from the store. The events of one commit carry one moment."""
         events = await self._store.events(self._entry.session_id, after_seq=self.seq, limit=BATCH)
-        return [tuple(commit) for _, commit in groupby(events, lambda e: e.occurred_at)]
+        commits = groupby(events, lambda event: event.occurred_at)
+        return [tuple(Told(event, None) for event in commit) for _, commit in commits]
 
-    def _told(self, commit: Sequence[ev.Event]) -> Iterator[Item]:
-        for event in commit:
-            if event.seq <= self.seq:
+    def _told(self, commit: Sequence[Told]) -> Iterator[Item]:
+        for told in commit:
+            if told.event.seq <= self.seq:
                 continue
-            yield from self._before(event)
-            yield event
-            self.seq = event.seq
-            self._after(event)
+            yield from self._before(told.event)
+            yield told
+            self.seq = told.event.seq
+            self._after(told.event)
 
     def _rest(self) -> Iterator[Item]:
         for heard in self._heard.values():

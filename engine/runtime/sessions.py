@@ -27,6 +27,7 @@ from engine.runtime.agents import RunnableAgent
 from engine.runtime.crashpoints import reach
 from engine.runtime.effects import Effects
 from engine.runtime.entry import Entry
+from engine.runtime.feed import Told
 from engine.runtime.summary import new_row, updated_row, wants_snapshot
 from engine.runtime.timers import Timers
 from engine.store.protocol import Append, Appended, Companion, Loaded, Store
@@ -160,7 +161,7 @@ class Sessions:
         entry.state, entry.row = outcome.state, row
         if snapshot:
             entry.snapshot_seq = outcome.state.control.seq
-        entry.feed.publish(outcome.events)
+        entry.feed.publish(tuple(map(Told, outcome.events, outcome.controls)))
         reach("publish.after")
         agent = self._agents.get(outcome.state.control.agent_id)
         if agent is not None:

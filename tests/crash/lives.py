@@ -15,11 +15,11 @@ from typing import Any
 
 from engine import Agent, DecisionRequest, Engine, Tool, interrupt
 from engine.core import commands as cmd
-from engine.core import events as ev
 from engine.core.env import RetryPolicy
 from engine.core.interrupts import pausing
 from engine.core.messages import UserMessage, members
 from engine.core.state import State
+from engine.runtime.feed import Told
 from engine.runtime.functions import FunctionTool
 
 AT_ONCE = RetryPolicy(
@@ -112,8 +112,8 @@ class Life:
             return state
         async for batch in self.engine.reader(session_id, state.control.seq).batches():
             for item in batch:
-                if isinstance(item, ev.Event):
-                    self._was_told(session_id, item.seq)
+                if isinstance(item, Told):
+                    self._was_told(session_id, item.event.seq)
             state = await self.engine.state(session_id)
             assert state is not None
             if reached(state):

@@ -31,6 +31,7 @@ from engine import (
 from engine.core import events as ev
 from engine.core.env import RetryPolicy
 from engine.core.messages import members
+from engine.runtime import feed
 from engine.store.memory import MemoryStore
 from tests.properties.judges import Event, Stream
 
@@ -318,9 +319,8 @@ class Page:
         state = await self.engine.state(session_id)
         seq = state.control.seq if state is not None else 0
         async for batch in self.engine.reader(session_id, seq).batches():
-            if any(
-                isinstance(i, ev.Event) and isinstance(i.body, ev.LlmCallRequested) for i in batch
-            ):
+            told = [item.event.body for item in batch if isinstance(item, feed.Told)]
+            if any(isinstance(body, ev.LlmCallRequested) for body in told):
                 return
 
     def _take(self, response: httpx.Response) -> None:

@@ -17,6 +17,7 @@ from engine.core.messages import AssistantMessage, ToolMessage, UserMessage
 from engine.engine import ModelMissing
 from engine.runtime import sessions as runtime_sessions
 from engine.runtime.clock import FakeClock
+from engine.runtime.feed import Told
 from engine.store.memory import MemoryStore
 from engine.store.sql import SqlStore
 from tests.runtime.given import THREAD, Slow, Talk
@@ -324,7 +325,7 @@ async def test_a_reader_of_a_forgotten_session_still_hears(
         await Talk(running, "other", "thread").say("/say y")
         await talk.say("/say z")
         batch = await anext(reader.batches())
-        assert isinstance(batch[0], ev.Event)
+        assert isinstance(batch[0], Told)
 
 
 # ----------------------------------------------------------------- misuse
