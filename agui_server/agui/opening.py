@@ -21,6 +21,7 @@ from engine.core.errors import InvalidView, Refused, TurnAlreadyActive
 from engine.core.handle import Receipt
 from engine.core.messages import ClientContext, Message
 from engine.core.state import State
+from engine.core.turns import active_turn
 from engine.store.protocol import Companion
 
 CHANNEL = "ag-ui"
@@ -185,7 +186,8 @@ class _Taker:
         if resumed is not None:
             return await self._again(resumed, notices)
         is_paused = any(code == "session_interrupted" for code, _ in notices)
-        run = replace(run, turn_id=receipt.after.turns[-1].id if receipt.after.turns else None)
+        here = next((turn.id for turn in receipt.after.turns if not turn.parked), None)
+        run = replace(run, turn_id=here)
         if not is_paused:
             return Attach(run=run), notices
         state = await self.engine.state(run.session_id)
@@ -220,7 +222,7 @@ class _Taker:
         """
         notice = (refusal.code, str(refusal))
         state = await self.engine.state(self.run.session_id)
-        turn = state.control.turns[-1] if state is not None and state.control.turns else None
+        turn = active_turn(state) if state is not None else None
         run = replace(self.run, turn_id=turn.id if turn is not None else None)
         if self.request.answers:
             return Attach(run=await self._answered(run)), (notice,)

@@ -243,6 +243,7 @@ class Translation:
             event, before = item.event, self._control
             self._control = item.control or apply_control(before, event)
             self._note_pause(event)
+            self.needs_snapshot |= isinstance(event.body, ev.HeadMoved)
             if self.run.turn_id is None and isinstance(event.body, ev.TurnStarted):
                 # The answer to an interrupt outside a turn has opened one.
                 self.run = replace(self.run, turn_id=event.turn_id)

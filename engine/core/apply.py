@@ -37,14 +37,13 @@ def _changes(control: Control, event: ev.Event) -> dict[str, Any]:
                 "thread_id": body.thread_id,
             }
         case ev.MessageNew() as body:
-            return {"head": body.message.id} if body.parent_id == control.head else {}
+            if body.parent_id == control.head:
+                return {"head": body.message.id}
+            return {"turns": _grown(control.turns, event.turn_id, body)}
         case ev.HeadMoved() as body:
-            return {"head": body.message_id}
-        case ev.TurnStarted() as body:
-            turn = Turn(id=event.turn_id or "", client=body.client or ClientContext())
-            return {"turns": (*control.turns, turn)}
-        case ev.TurnCompleted():
-            return {"turns": tuple(turn for turn in control.turns if turn.id != event.turn_id)}
+            return {"head": body.message_id, "turns": _back(control.turns, event.turn_id)}
+        case ev.TurnStarted() | ev.TurnParked() | ev.TurnCompleted() as body:
+            return {"turns": _turns(control, event, body)}
         case (
             ev.DecisionWaiting()
             | ev.DecisionRequested()
@@ -76,6 +75,35 @@ def _changes(control: Control, event: ev.Event) -> dict[str, Any]:
             return {"agent": body.agent}
 
 
+def _turns(
+    control: Control, event: ev.Event, body: ev.TurnStarted | ev.TurnParked | ev.TurnCompleted
+) -> tuple[Turn, ...]:
+    turns, turn_id = control.turns, event.turn_id
+    match body:
+        case ev.TurnStarted():
+            turn = Turn(id=turn_id or "", client=body.client or ClientContext())
+            return (*turns, turn)
+        case ev.TurnParked():
+            tip = control.head
+            return tuple(replace(t, parked=True, tip=tip) if t.id == turn_id else t for t in turns)
+        case ev.TurnCompleted():
+            return tuple(turn for turn in turns if turn.id != turn_id)
+
+
+def _back(turns: tuple[Turn, ...], turn_id: str | None) -> tuple[Turn, ...]:
+    return tuple(replace(t, parked=False, tip=None) if t.id == turn_id else t for t in turns)
+
+
+def _grown(turns: tuple[Turn, ...], turn_id: str | None, body: ev.MessageNew) -> tuple[Turn, ...]:
+    """A message was recorded on a branch that is not the active one."""
+    return tuple(
+        replace(t, tip=body.message.id)
+        if t.id == turn_id and t.parked and t.tip == body.parent_id
+        else t
+        for t in turns
+    )
+
+
 def _decisions(
     decisions: tuple[Decision, ...],
     event: ev.Event,
@@ -88,7 +116,7 @@ def _decisions(
     match body:
         case ev.DecisionWaiting():
             waiting = Decision(id=body.decision_id, turn_id=event.turn_id, trigger=body.trigger)
-            return _in_line(decisions, waiting)
+            return _in_line(tuple(d for d in decisions if d.id != waiting.id), waiting)
         case ev.DecisionRequested():
             asked = Decision(
                 id=body.decision_id,

@@ -156,19 +156,23 @@ def _pass_over(state: State, at: str | None, shown: set[str]) -> str | None:
     matched = state.tree.get(at)
     if matched is None or isinstance(matched.message, UserMessage):
         return at
-    if not state.tree.is_on_path(matched.message.id, state.control.head):
-        return at
-    behind = list(state.tree.upward(state.control.head))
-    behind = behind[: len(behind) - 1 - matched.depth]
-    for node in reversed(behind):
-        match node.message:
-            case ToolMessage() | ReasoningMessage() | ActivityMessage():
-                at = node.message.id
-            case AssistantMessage(tool_calls=calls) if _shows(calls, shown):
-                at = node.message.id
-            case _:
-                break
-    return at
+    while True:
+        behind = [n for n in state.tree.children(at) if _belongs(n.message, shown)]
+        if not behind:
+            return at
+        # Of several the one on the active branch, else the newest.
+        here = [n for n in behind if state.tree.is_on_path(n.message.id, state.control.head)]
+        at = (here or behind)[-1].message.id
+
+
+def _belongs(message: Message, shown: set[str]) -> bool:
+    match message:
+        case ToolMessage() | ReasoningMessage() | ActivityMessage():
+            return True
+        case AssistantMessage(tool_calls=calls):
+            return _shows(calls, shown)
+        case _:
+            return False
 
 
 def _remainder(tree: Tree, messages: Sequence[Message], accepted: set[str]) -> tuple[Message, ...]:

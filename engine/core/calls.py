@@ -241,7 +241,7 @@ def record_unanswered(draft: Draft, call_id: str, reason: str, turn_id: str | No
             message=ToolMessage(
                 id=draft.env.new_id("msg"), tool_call_id=call_id, content=reason, error=reason
             ),
-            parent_id=draft.state.control.head,
+            parent_id=draft.state.end_of(turn_id),
         ),
         turn_id,
     )

@@ -63,9 +63,15 @@ def _is_moot(state: State, each: Raised | Decision) -> bool:
 
 def _next_at_once(draft: Draft) -> Raised | None:
     """Return the first new trigger that has to wait for nobody."""
-    if not draft.raised or draft.state.control.decisions or is_paused(draft.state):
+    if not draft.raised or _waiting_here(draft.state) or is_paused(draft.state):
         return None
-    return _first(draft.state, draft.raised)
+    here = [raised for raised in draft.raised if not draft.state.is_parked(raised.turn_id)]
+    return _first(draft.state, here)
+
+
+def _waiting_here(state: State) -> list[Decision]:
+    """Return the decisions that others wait for; those of parked turns wait for themselves."""
+    return [d for d in state.control.decisions if not state.is_parked(d.turn_id)]
 
 
 _Line = TypeVar("_Line", Raised, Decision)
@@ -99,7 +105,7 @@ def _line_up(draft: Draft) -> None:
 
 def _next_ready(state: State) -> Decision | None:
     """Return the decision in line that may be made now: none while one is out, or paused."""
-    decisions = state.control.decisions
+    decisions = _waiting_here(state)
     if not decisions or decisions[0].is_out or is_paused(state):
         return None
     return _first(state, decisions)

@@ -40,7 +40,10 @@ class MessageNew:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeadMoved:
-    """The active path now ends at `message_id` (`None`: before any message)."""
+    """The active path now ends at `message_id` (`None`: before any message).
+
+    The event's turn is the parked one that comes back with its branch, if there is one.
+    """
 
     message_id: str | None
     type: Literal["head.moved"] = "head.moved"
@@ -55,6 +58,13 @@ class TurnStarted:
 
     client: ClientContext | None = None
     type: Literal["turn.started"] = "turn.started"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnParked:
+    """The client left the branch of a turn that is paused or waits for it."""
+
+    type: Literal["turn.parked"] = "turn.parked"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -303,6 +313,7 @@ Body: TypeAlias = (
     | MessageNew
     | HeadMoved
     | TurnStarted
+    | TurnParked
     | TurnCompleted
     | DecisionWaiting
     | DecisionRequested

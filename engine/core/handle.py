@@ -65,6 +65,7 @@ def handle(state: State, command: cmd.Command, env: Env, birth: cmd.Birth | None
         inputs.create(draft, birth)
     turn_id = _dispatch(draft, command)
     decisions.settle(draft)
+    turns.abandon(draft)
     if state.control.seq == 0 and len(draft.events) == 1:
         # A session in which nothing happened is not worth a log.
         draft = Draft(state, env)

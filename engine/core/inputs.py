@@ -13,8 +13,9 @@ from engine.core.draft import Draft
 from engine.core.errors import InvalidAnswer, SessionInterrupted, TurnAlreadyActive
 from engine.core.interrupts import clear, is_paused, pausing
 from engine.core.messages import ClientContext, ToolMessage
+from engine.core.places import Place, find_place
 from engine.core.state import Turn
-from engine.core.turns import active_turn, start_turn, status
+from engine.core.turns import active_turn, park, start_turn, status
 from engine.core.worker import ClientMessages, SessionStart
 
 NOT_ANSWERED = "not answered"
@@ -37,8 +38,8 @@ def create(draft: Draft, birth: Birth) -> None:
 def client_view(draft: Draft, command: ClientView) -> str | None:
     """Apply a view and its answers; return the turn it started, resumed or joined.
 
-    In this order: the view lands, client calls are answered, interrupts are answered,
-    new messages are recorded.
+    In this order: the view lands and the head moves there, client calls are answered,
+    interrupts are answered, new messages are recorded.
 
     Raises:
         InvalidView: rule 2 of section 3.
@@ -47,21 +48,19 @@ def client_view(draft: Draft, command: ClientView) -> str | None:
         InvalidAnswer: (unless `lenient`) an answer does not fit.
     """
     landing = land(draft.state, command.messages)
+    place = find_place(draft.state, landing, command.answers)
+    _go(draft, landing, place)
     turn = active_turn(draft.state)
     was = status(draft.state, turn) if turn is not None else None
-    if _would_leave_a_question(draft, landing):
-        return _still_paused(draft, command, turn, touched=False)
-    landing = _settle_place(draft, landing, turn, has_answers=bool(command.answers))
     ended = [_answer_client_call(draft, message) for message in landing.tool_answers]
     cleared = [_answer(draft, command, answer) for answer in command.answers]
-    if any(cleared) and turn is None:
-        turn = active_turn(draft.state)
+    touched = any(cleared) or any(ended)
     if not landing.remainder:
-        if any(cleared) or any(ended):
+        if touched:
             return turn.id if turn is not None else None
-        return _regenerate(draft, command, landing, turn)
-    if is_paused(draft.state):
-        return _still_paused(draft, command, turn, touched=any(cleared) or any(ended))
+        return _regenerate(draft, command, landing, turn) if place.asks else None
+    if place.is_held or is_paused(draft.state):
+        return _still_paused(draft, command, turn, touched=touched)
     if turn is None:
         return _begin(draft, command, landing)
     if was == "running" and not any(cleared):
@@ -70,44 +69,31 @@ def client_view(draft: Draft, command: ClientView) -> str | None:
     return turn.id
 
 
-def _would_leave_a_question(draft: Draft, landing: Landing) -> bool:
-    """Whether new messages would branch off above an open question.
+def _go(draft: Draft, landing: Landing, place: Place) -> None:
+    """Move the head to where the view belongs; the turn that is left is parked.
 
-    A paused branch cannot be left yet: the question comes again.
+    Raises:
+        TurnAlreadyActive: it runs. Only a turn that is paused or waits can be left.
     """
-    head = draft.state.control.head
-    return bool(landing.remainder) and landing.at != head and is_paused(draft.state)
-
-
-def _settle_place(
-    draft: Draft, landing: Landing, turn: Turn | None, *, has_answers: bool
-) -> Landing:
-    """Decide where the view really lands, and move the head there.
-
-    1. It adds nothing, and an open turn's branch goes on below it: on that turn's head.
-    2. It adds nothing and brings answers: on the head, for an answer is never a regenerate.
-    3. The running turn would be left: refused.
-    4. Else the head moves to where the view ends.
-    """
-    tree, head = draft.state.tree, draft.state.control.head
-    adds = bool(landing.remainder)
-    if landing.at == head or (landing.at is None and not adds):
-        return replace(landing, at=head)
-    above_head = landing.at is not None and tree.is_on_path(landing.at, head)
-    if not adds and (has_answers or (turn is not None and above_head)):
-        return replace(landing, at=head, asks=landing.asks and turn is None)
+    if place.head == draft.state.control.head:
+        return
+    turn = active_turn(draft.state)
     if turn is not None:
-        raise TurnAlreadyActive(turn.id)
+        if status(draft.state, turn) == "running":
+            raise TurnAlreadyActive(turn.id)
+        park(draft, turn)
     if landing.unknown_history:
         draft.notice("unknown_history", "none of these messages is recorded: a new branch")
-    draft.emit(ev.HeadMoved(message_id=landing.at), None)
-    return landing
+    draft.emit(ev.HeadMoved(message_id=place.head), place.turn_id)
 
 
 def _answer_client_call(draft: Draft, message: ToolMessage) -> bool:
-    """A tool message in the view ends an open client call; it is recorded under its own id."""
+    """A tool message in the view ends an open client call; it is recorded under its own id.
+
+    Only a call of the path the view has landed on.
+    """
     call = draft.state.call(message.tool_call_id)
-    if call is None:
+    if call is None or draft.state.is_parked(call.turn_id):
         return False
     content = message.content
     result = content if isinstance(content, str) else {"content": content}

@@ -20,10 +20,13 @@ class Turn:
     """An open turn.
 
     `error` is that of the last model call, if it failed: what the turn ends with
-    unless the agent goes on. `usage` has one entry per provider and model.
+    unless the agent goes on. `usage` has one entry per provider and model. `parked`: the
+    client has left its branch, whose end is `tip`.
     """
 
     id: str
+    parked: bool = False
+    tip: str | None = None
     client: ClientContext = ClientContext()
     error: Error | None = None
     usage: tuple[Usage, ...] = ()
@@ -138,6 +141,16 @@ class State:
     def interrupt(self, interrupt_id: str) -> OpenInterrupt | None:
         """Return an open interrupt."""
         return next((i for i in self.control.interrupts if i.id == interrupt_id), None)
+
+    def is_parked(self, turn_id: str | None) -> bool:
+        """Whether a turn's branch is not the active one."""
+        turn = self.turn(turn_id)
+        return turn is not None and turn.parked
+
+    def end_of(self, turn_id: str | None) -> str | None:
+        """Return the end of a turn's branch: the head, unless the turn is parked."""
+        turn = self.turn(turn_id)
+        return turn.tip if turn is not None and turn.parked else self.control.head
 
     def calls_of(self, turn_id: str | None) -> list[Call]:
         """Return the open calls of a turn, in the order they were requested."""

@@ -1,9 +1,9 @@
 """The message tree: every message ever recorded, each with a parent.
 
 A `Tree` is a view on a shared, append-only store, read up to a length. Recording a
-message gives a new view and leaves the old one as it was, so a commit that fails
-costs dropping one reference. Views of one session are used one after another,
-never side by side: appending to an older view forgets what was appended since.
+message gives a new view and leaves the old one as it was: it can be read while a commit
+is under way, and a commit that fails costs dropping one reference. Only appending is not
+for everybody: appending to an older view forgets what was appended since.
 """
 
 from collections.abc import Iterable, Iterator
@@ -26,11 +26,12 @@ class Node:
 class Tree:
     """Messages by id, with their parents. `complete` is false when only some were loaded."""
 
-    __slots__ = ("_ids", "_length", "_nodes", "complete")
+    __slots__ = ("_children", "_index", "_length", "_nodes", "complete")
 
     def __init__(self, *, complete: bool = True) -> None:
-        self._nodes: dict[str, Node] = {}
-        self._ids: list[str] = []
+        self._nodes: list[Node] = []
+        self._index: dict[str, int] = {}
+        self._children: dict[str | None, list[int]] = {}
         self._length = 0
         self.complete = complete
 
@@ -38,39 +39,35 @@ class Tree:
         return self._length
 
     def __contains__(self, message_id: object) -> bool:
-        if len(self._ids) != self._length:
-            self._forget()
-        return message_id in self._nodes
+        return isinstance(message_id, str) and self.get(message_id) is not None
 
     def get(self, message_id: str | None) -> Node | None:
         """Return the node of a message, or `None` when it is not recorded (or not loaded)."""
-        if message_id is None or message_id not in self:
-            return None
-        return self._nodes[message_id]
+        index = self._length if message_id is None else self._index.get(message_id, self._length)
+        return self._nodes[index] if index < self._length else None
 
     def append(
         self, message: Message, parent_id: str | None, seq: int, turn_id: str | None
     ) -> "Tree":
         """Return a tree that also holds `message` below `parent_id`."""
-        if len(self._ids) != self._length:
-            self._forget()
-        parent = self._nodes.get(parent_id) if parent_id is not None else None
-        node = Node(message, parent_id, seq, parent.depth + 1 if parent else 0, turn_id)
-        self._nodes[message.id] = node
-        self._ids.append(message.id)
+        parent = self.get(parent_id)
+        self._add(Node(message, parent_id, seq, parent.depth + 1 if parent else 0, turn_id))
         grown = Tree(complete=self.complete)
-        grown._nodes, grown._ids, grown._length = self._nodes, self._ids, len(self._ids)
+        grown._nodes, grown._index, grown._children = self._nodes, self._index, self._children
+        grown._length = len(self._nodes)
         return grown
 
     def load(self, nodes: Iterable[Node]) -> None:
         """Add recorded messages that were not loaded so far (parents before children)."""
-        if len(self._ids) != self._length:
-            self._forget()
         for node in nodes:
-            if node.message.id not in self._nodes:
-                self._nodes[node.message.id] = node
-                self._ids.append(node.message.id)
-        self._length = len(self._ids)
+            if node.message.id not in self:
+                self._add(node)
+                self._length += 1
+
+    def children(self, message_id: str | None) -> list[Node]:
+        """Return what was recorded right below a message (`None`: at the root), oldest first."""
+        indexes = self._children.get(message_id, ())
+        return [self._nodes[index] for index in indexes if index < self._length]
 
     def path(self, head_id: str | None) -> list[Node]:
         """Return the nodes from the root to `head_id`."""
@@ -104,7 +101,12 @@ class Tree:
         """Whether a message is `head_id` or stands above it."""
         return message_id == head_id or self.child_towards(message_id, head_id) is not None
 
-    def _forget(self) -> None:
-        for message_id in self._ids[self._length :]:
-            del self._nodes[message_id]
-        del self._ids[self._length :]
+    def _add(self, node: Node) -> None:
+        while len(self._nodes) > self._length:
+            forgotten = self._nodes.pop()
+            del self._index[forgotten.message.id]
+            # The last one added is the last child of its parent.
+            self._children[forgotten.parent_id].pop()
+        self._index[node.message.id] = self._length
+        self._children.setdefault(node.parent_id, []).append(self._length)
+        self._nodes.append(node)

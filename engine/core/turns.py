@@ -8,12 +8,12 @@ from typing import Literal, TypeAlias
 from engine.core import events as ev
 from engine.core.calls import record_unanswered, stop_call
 from engine.core.draft import Draft
-from engine.core.interrupts import CANCELLED, is_paused
+from engine.core.interrupts import CANCELLED, is_paused, pausing
 from engine.core.messages import AssistantMessage, ClientContext, Json, ToolMessage
 from engine.core.state import State, Turn
 from engine.core.worker import Error
 
-TurnStatus: TypeAlias = Literal["running", "paused", "waiting"]
+TurnStatus: TypeAlias = Literal["running", "paused", "waiting", "parked"]
 
 TURN_DONE = "ended: the turn is done"
 TURN_CANCELLED = "cancelled: the turn ended"
@@ -28,12 +28,44 @@ def start_turn(draft: Draft, client: ClientContext) -> Turn:
 
 
 def active_turn(state: State) -> Turn | None:
-    """Return the open turn of the active branch."""
-    return state.control.turns[-1] if state.control.turns else None
+    """Return the open turn of the active branch. All others are parked."""
+    return next((turn for turn in state.control.turns if not turn.parked), None)
+
+
+def park(draft: Draft, turn: Turn) -> None:
+    """The client leaves the branch of a turn that is paused or waits for it.
+
+    What is decided about it waits; a decision that is out is asked again when it is back.
+    """
+    for decision in draft.state.control.decisions:
+        if decision.turn_id == turn.id and decision.is_out:
+            draft.emit(
+                ev.DecisionWaiting(decision_id=decision.id, trigger=decision.trigger), turn.id
+            )
+    draft.emit(ev.TurnParked(), turn.id)
+
+
+def abandon(draft: Draft) -> None:
+    """End the parked turns that wait for nothing any more.
+
+    What a person approves on a branch nobody uses never runs.
+
+    Source: `protocol.md` section 4.
+    """
+    for turn in draft.state.control.turns:
+        if not turn.parked or pausing(draft.state, turn.tip):
+            continue
+        if any(call.kind == "client" for call in draft.state.calls_of(turn.id)):
+            continue
+        error = Error(code="abandoned", message="its branch was left")
+        _end_calls(draft, turn)
+        complete(draft, turn, error=error, reason=TURN_CANCELLED)
 
 
 def status(state: State, turn: Turn) -> TurnStatus:
-    """Say what an open turn is doing: running, or waiting for a person or for the client."""
+    """Say what an open turn is doing: running, or waiting for somebody, or left."""
+    if turn.parked:
+        return "parked"
     if is_paused(state):
         return "paused"
     calls = state.calls_of(turn.id)
@@ -86,10 +118,7 @@ def cancel(draft: Draft) -> None:
         return
     error = Error(code="cancelled", message="cancelled")
     for turn in draft.state.control.turns:
-        for call in draft.state.calls_of(turn.id):
-            stop_call(draft, call, TURN_CANCELLED)
-        for call_id in _unanswered(draft.state, turn):
-            record_unanswered(draft, call_id, TURN_CANCELLED, turn.id)
+        _end_calls(draft, turn)
         complete(draft, turn, error=error, reason=TURN_CANCELLED)
     draft.raised = []
     for decision in draft.state.control.decisions:
@@ -103,11 +132,19 @@ def cancel(draft: Draft) -> None:
         )
 
 
+def _end_calls(draft: Draft, turn: Turn) -> None:
+    """Give every tool call of the turn's messages a result, started or not."""
+    for call in draft.state.calls_of(turn.id):
+        stop_call(draft, call, TURN_CANCELLED)
+    for call_id in _unanswered(draft.state, turn):
+        record_unanswered(draft, call_id, TURN_CANCELLED, turn.id)
+
+
 def _unanswered(state: State, turn: Turn) -> list[str]:
     """Return the tool calls of the turn's recorded messages that have no result yet."""
     asked: list[str] = []
     answered: set[str] = set()
-    for node in state.tree.upward(state.control.head):
+    for node in state.tree.upward(state.end_of(turn.id)):
         if node.turn_id != turn.id:
             break
         match node.message:

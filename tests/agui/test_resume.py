@@ -248,11 +248,59 @@ async def test_a_message_typed_over_an_open_question_stays_on_the_screen() -> No
         assert whole.warnings == ["session_interrupted"]
         assert whole.interrupts == asked.interrupts
 
-        lacking = await server.run(user("u1", ASK), user("u2", "hello?"))
+
+async def test_a_page_that_lacks_something_is_shown_it_with_the_question() -> None:
+    """Here the model's thoughts; what the person typed ends the snapshot."""
+    outbox = Outbox()
+    script = "/think hm\n" + ASK
+    async with serving(outbox.agent()) as server:
+        asked = await ask(server, script)
+        lacking = await server.run(*shown(asked, script), user("u2", "hello?"))
         [snapshot] = lacking.all("MESSAGES_SNAPSHOT", "messages")
-        assert [m["role"] for m in snapshot] == ["user", "assistant", "user"]
+        assert [m["role"] for m in snapshot] == ["user", "reasoning", "assistant", "user"]
         assert snapshot[-1]["id"] == "u2"
         assert lacking.interrupts == asked.interrupts
+
+
+async def test_an_edit_leaves_the_question_and_coming_back_finds_it() -> None:
+    """Coverage is per branch: the edit runs as normal, the old branch asks again."""
+    outbox = Outbox()
+    async with serving(outbox.agent()) as server:
+        asked = await ask(server)
+        edited = await server.run(user("edit", "/say instead"))
+        assert (edited.text, edited.outcome) == ("instead", "success")
+        assert edited.turn_id != asked.turn_id
+
+        back = await server.run(*shown(asked))
+        assert back.interrupts == asked.interrupts
+        assert back.turn_id == asked.turn_id
+        stream = await server.run(*shown(asked), resume=[resolved(asked.interrupts[0]["id"], True)])
+        assert (stream.turn_id, stream.text) == (asked.turn_id, "done")
+        assert outbox.sent == ["ada"]
+
+
+async def test_an_answer_brings_its_branch_along() -> None:
+    """Case 17a: the client switched branches on its own side and answers in one request."""
+    outbox = Outbox()
+    async with serving(outbox.agent()) as server:
+        asked = await ask(server)
+        await server.run(user("edit", "/say instead"))
+        stream = await server.run(*shown(asked), resume=[resolved(asked.interrupts[0]["id"], True)])
+        assert (stream.turn_id, stream.text, stream.outcome) == (asked.turn_id, "done", "success")
+        assert outbox.sent == ["ada"]
+
+
+async def test_an_edit_that_gives_the_question_up_ends_the_old_turn() -> None:
+    """`cancelled` with the edit, as the official client has to send it: one new turn."""
+    outbox = Outbox()
+    async with serving(outbox.agent()) as server:
+        asked = await ask(server)
+        stream = await server.run(
+            user("edit", "/say instead"), resume=[cancelled(asked.interrupts[0]["id"])]
+        )
+        assert (stream.text, stream.outcome) == ("instead", "success")
+        assert stream.turn_id != asked.turn_id
+        assert outbox.sent == []
 
 
 async def test_a_provider_that_fails_after_the_answer_loses_nothing() -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from engine.core import commands as cmd
 from engine.core import events as ev
 from engine.core.apply import apply
-from engine.core.interrupts import is_paused
+from engine.core.interrupts import is_paused, pausing
 from engine.core.messages import AssistantMessage, Message, ToolMessage, UserMessage, transcript
 from engine.core.state import State
 from engine.core.worker import ClientMessages, InterruptResumed
@@ -56,7 +56,7 @@ def turns_start_and_end_once(world: World, step: Step) -> None:
         for e in world.log
         if isinstance(e.body, ev.TurnStarted) and e.turn_id not in ended
     ]
-    assert len(world.state.control.turns) <= 1
+    assert sum(not turn.parked for turn in world.state.control.turns) <= 1
 
 
 def an_ended_turn_leaves_nothing_open(world: World, step: Step) -> None:
@@ -185,11 +185,15 @@ def somebody_has_the_next_move(world: World, step: Step) -> None:
     control = world.state.control
     if is_paused(world.state):
         return
-    waiting = [d for d in control.decisions if not d.is_out]
+    waiting = [
+        d for d in control.decisions if not d.is_out and not world.state.is_parked(d.turn_id)
+    ]
     if waiting and not any(d.is_out for d in control.decisions):
         assert all(isinstance(d.trigger, ClientMessages) for d in waiting)
         assert all(world.state.calls_of(d.turn_id) for d in waiting)
     for turn in control.turns:
+        if turn.parked:
+            continue
         decides = any(d.turn_id == turn.id for d in control.decisions)
         assert decides or world.state.calls_of(turn.id), "an open turn with nothing left to do"
 
@@ -207,6 +211,18 @@ def joined_input_waits(world: World, step: Step) -> None:
             case _:
                 pass
         state = apply(state, event)
+
+
+def a_parked_turn_waits_for_somebody(world: World, step: Step) -> None:
+    """One that waits for nothing any more is over; none of its decisions is out (section 4)."""
+    state = world.state
+    for turn in state.control.turns:
+        if not turn.parked:
+            continue
+        asks_client = any(call.kind == "client" for call in state.calls_of(turn.id))
+        assert asks_client or pausing(state, turn.tip), "a parked turn waits for nothing"
+        assert not any(d.is_out for d in state.control.decisions if d.turn_id == turn.id)
+        assert turn.tip is None or turn.tip in state.tree
 
 
 def a_cancel_ends_everything(world: World, step: Step) -> None:
@@ -298,6 +314,7 @@ LAWS: tuple[Law, ...] = (
     answers_go_out_first,
     somebody_has_the_next_move,
     joined_input_waits,
+    a_parked_turn_waits_for_somebody,
     a_cancel_ends_everything,
     the_model_is_sent_a_valid_transcript,
     the_tree_only_grows,

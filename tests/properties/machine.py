@@ -72,6 +72,20 @@ class Machine(RuleBasedStateMachine):
         )
         self.world.do(cmd.ClientView(messages=command.messages, answers=answers, lenient=True))
 
+    @precondition(lambda self: self.world.head is not None)
+    @rule(keep=st.integers(0, 2))
+    def edit(self, keep: int) -> None:
+        """A page shows only the first messages and a new one: often above an open question."""
+        self.world.do(moves.edit(self.world, keep))
+
+    @precondition(lambda self: any(t.parked for t in self.world.state.control.turns))
+    @rule(pick=PICK, new=st.integers(0, 1), answers=st.booleans())
+    def come_back(self, pick: int, new: int, *, answers: bool) -> None:
+        """A page shows the branch of a parked turn again, with an answer or without."""
+        command = moves.come_back(self.world, pick, new=new, answers=answers)
+        assert command is not None
+        self.world.do(command)
+
     @rule(pick=PICK, machine=st.booleans())
     def resume(self, pick: int, *, machine: bool) -> None:
         """Somebody answers through the API; the same answer again does nothing."""

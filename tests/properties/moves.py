@@ -94,6 +94,28 @@ def answers(world: World, picks: Sequence[int]) -> tuple[cmd.Answer, ...]:
     return tuple(given.values())
 
 
+def edit(world: World, keep: int) -> cmd.ClientView:
+    """Return a view of the first `keep` messages of the path, and a new one."""
+    kept = list(world.path(world.head))[:keep]
+    new = UserMessage(id=world.new_id("user"), content="an edit")
+    return cmd.ClientView(messages=(*kept, new))
+
+
+def come_back(world: World, pick: int, *, new: int, answers: bool) -> cmd.ClientView | None:
+    """Return a view of a parked turn's branch; it may answer what is asked there, and go on."""
+    turn = choose([t for t in world.state.control.turns if t.parked], pick)
+    if turn is None:
+        return None
+    asked = [i for i in world.state.control.interrupts if i.turn_id == turn.id]
+    given = [cmd.Answer(interrupt_id=i.id, payload=True, cancelled=pick % 2 == 0) for i in asked]
+    added = [UserMessage(id=world.new_id("user"), content="more") for _ in range(new)]
+    return cmd.ClientView(
+        messages=(*world.path(turn.tip), *added),
+        answers=tuple(given) if answers else (),
+        lenient=pick % 3 == 0,
+    )
+
+
 def view(
     world: World,
     *,

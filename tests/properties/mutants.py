@@ -73,7 +73,7 @@ MUTANTS = (
     Mutant(
         bug="a new trigger is decided although another decision is out",
         place="engine.core.decisions:_next_at_once",
-        old="or draft.state.control.decisions ",
+        old="or _waiting_here(draft.state) ",
         new="",
         caught_by="one_decision_is_out",
     ),
@@ -93,7 +93,7 @@ MUTANTS = (
     ),
     Mutant(
         bug="a cancel leaves a tool call without a result",
-        place="engine.core.turns:cancel",
+        place="engine.core.turns:_end_calls",
         old="record_unanswered(draft, call_id, TURN_CANCELLED, turn.id)",
         new="pass",
         caught_by="a_cancel_ends_everything",
@@ -175,6 +175,34 @@ MUTANTS = (
         old="for each in line if not state.calls_of(each.turn_id)",
         new="for each in line",
         caught_by="joined_input_waits",
+    ),
+    Mutant(
+        bug="a branch that is left takes its running decision along",
+        place="engine.core.turns:park",
+        old="decision.turn_id == turn.id and decision.is_out",
+        new="False",
+        caught_by="a_parked_turn_waits_for_somebody",
+    ),
+    Mutant(
+        bug="a parked turn that waits for nothing stays open",
+        place="engine.core.turns:abandon",
+        old="complete(draft, turn, error=error, reason=TURN_CANCELLED)",
+        new="pass",
+        caught_by="a_parked_turn_waits_for_somebody",
+    ),
+    Mutant(
+        bug="a running turn is left",
+        place="engine.core.inputs:_go",
+        old='if status(draft.state, turn) == "running":',
+        new="if False:",
+        caught_by="a_parked_turn_waits_for_somebody",
+    ),
+    Mutant(
+        bug="a decision of a parked turn goes out",
+        place="engine.core.decisions:_waiting_here",
+        old="if not state.is_parked(d.turn_id)",
+        new="",
+        caught_by="a_parked_turn_waits_for_somebody",
     ),
     Mutant(
         bug="what is open at the end of a run is not closed, if it is a thought",
