@@ -152,11 +152,10 @@ def _back_in_line(
 ) -> tuple[Decision, ...]:
     """One that was out waits again: before the others, behind answers that came meanwhile."""
     others = tuple(d for d in decisions if d.id != decision_id)
-    [back] = [
-        Decision(id=d.id, turn_id=d.turn_id, trigger=d.trigger, held=held)
-        for d in decisions
-        if d.id == decision_id
-    ]
+    was_out = next((d for d in decisions if d.id == decision_id), None)
+    if was_out is None:
+        return decisions
+    back = Decision(id=was_out.id, turn_id=was_out.turn_id, trigger=was_out.trigger, held=held)
     if isinstance(back.trigger, InterruptResumed):
         return (back, *others)
     answers = tuple(d for d in others if isinstance(d.trigger, InterruptResumed))

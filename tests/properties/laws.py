@@ -12,6 +12,7 @@ from engine.core.apply import apply
 from engine.core.interrupts import is_paused, pausing
 from engine.core.messages import AssistantMessage, Message, ToolMessage, UserMessage, transcript
 from engine.core.state import State
+from engine.core.turns import status
 from engine.core.worker import ClientMessages, InterruptResumed
 from engine.store import codec
 from tests.properties.world import Step, World
@@ -225,6 +226,17 @@ def a_parked_turn_waits_for_somebody(world: World, step: Step) -> None:
         assert turn.tip is None or turn.tip in state.tree
 
 
+def only_what_waits_is_left(world: World, step: Step) -> None:
+    """A branch is left while its turn is paused or waits, never while it runs (section 4)."""
+    state = step.before
+    for event in step.outcome.events:
+        if isinstance(event.body, ev.TurnParked):
+            turn = state.turn(event.turn_id)
+            assert turn is not None
+            assert status(state, turn) in {"paused", "waiting"}, "a running turn was left"
+        state = apply(state, event)
+
+
 def a_cancel_ends_everything(world: World, step: Step) -> None:
     """After a cancel nothing is open and every tool call has a result (section 7)."""
     if not isinstance(step.command, cmd.CancelSession):
@@ -315,6 +327,7 @@ LAWS: tuple[Law, ...] = (
     somebody_has_the_next_move,
     joined_input_waits,
     a_parked_turn_waits_for_somebody,
+    only_what_waits_is_left,
     a_cancel_ends_everything,
     the_model_is_sent_a_valid_transcript,
     the_tree_only_grows,

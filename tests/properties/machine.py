@@ -146,6 +146,21 @@ class Machine(RuleBasedStateMachine):
             assert outcome.events[0].body.type == "decision.errored"
 
     @precondition(lambda self: self.world.decision_out())
+    @rule(kind=st.sampled_from(moves.RESPONSES), pick=PICK)
+    def worker_answers_a_paused_branch(self, kind: str, pick: int) -> None:
+        """Somebody pauses the branch while a worker thinks; then it answers."""
+        self.world.do(moves.ask_a_person(self.world, pick))
+        if self.world.decision_out():
+            self.worker_answers(kind, pick)
+
+    @precondition(lambda self: self.world.decision_out())
+    @rule(pick=PICK)
+    def cancel_what_is_held(self, pick: int) -> None:
+        """A worker accepts while the branch is paused; what it starts is held, then cancelled."""
+        self.worker_answers_a_paused_branch("proposed", pick)
+        self.cancel(0, twice=False)
+
+    @precondition(lambda self: self.world.decision_out())
     @rule(retryable=st.booleans())
     def worker_fails(self, *, retryable: bool) -> None:
         """A worker does not answer, and says so twice."""

@@ -195,7 +195,7 @@ MUTANTS = (
         place="engine.core.inputs:_go",
         old='if status(draft.state, turn) == "running":',
         new="if False:",
-        caught_by="a_parked_turn_waits_for_somebody",
+        caught_by="only_what_waits_is_left",
     ),
     Mutant(
         bug="a decision of a parked turn goes out",

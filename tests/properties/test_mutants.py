@@ -16,7 +16,7 @@ from tests.properties.test_streams import judge_all
 from tests.properties.world import Step, World
 
 HUNT = settings(
-    max_examples=600,
+    max_examples=1_500,
     stateful_step_count=40,
     phases=[Phase.generate],  # it is enough to find it
     report_multiple_bugs=False,
