@@ -18,6 +18,7 @@ from agui_server.settings import Settings
 from engine import Engine
 from engine.core.errors import EngineError
 from engine.core.events import Event
+from engine.store import migrations
 from engine.store.codec import to_json
 from engine.store.sql import SqlStore
 
@@ -101,6 +102,16 @@ def serve(engine: Engine, server: uvicorn.Server) -> None:
         fail(str(error))
     if not server.started:
         raise typer.Exit(1)
+
+
+@app.command()
+def migrate(db: Database = Path("agui-demo.db")) -> None:
+    """Bring a database to the schema of this version. No engine may run on it."""
+    try:
+        migrations.migrate(db)
+    except EngineError as error:
+        fail(str(error))
+    errors.print(f"{db} has schema {migrations.HEAD}")
 
 
 @sessions.command("events")

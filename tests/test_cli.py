@@ -14,6 +14,7 @@ from engine import Agent, Engine, ToolError
 from engine.core import commands as cmd
 from engine.core.messages import UserMessage
 from engine.engine import Thread
+from engine.store.migrations import HEAD
 
 runner = CliRunner()
 
@@ -72,6 +73,17 @@ def test_a_file_that_is_not_there_is_not_made(tmp_path: Path) -> None:
     assert result.exit_code == 1
     assert str(path) in result.stderr.replace("\n", "")
     assert not path.exists()
+
+
+def test_a_database_is_migrated(tmp_path: Path) -> None:
+    """A current one stays what it is; one that is not there is a sentence."""
+    path = tmp_path / "a.db"
+    record(path, "a")
+    result = runner.invoke(cli.app, ["migrate", "--db", str(path)])
+    assert (result.exit_code, f"schema {HEAD}" in result.stderr) == (0, True)
+    missing = runner.invoke(cli.app, ["migrate", "--db", str(tmp_path / "none.db")])
+    assert missing.exit_code == 1
+    assert not (tmp_path / "none.db").exists()
 
 
 def test_the_demo_serves_on_loopback_with_what_it_was_told(
