@@ -280,6 +280,7 @@ def _interrupts(
                 anchor=body.anchor,
                 tool_call_id=body.tool_call_id,
                 answer_by=body.answer_by,
+                expires=body.expires,
             )
             return (*interrupts, raised)
         case ev.SessionInterruptResumed():

@@ -16,6 +16,7 @@ def wake_at(state: State) -> datetime | None:
     """Return the next moment at which time alone changes the session."""
     moments = [call.deadline for call in state.control.calls]
     moments += [decision.deadline for decision in state.control.decisions]
+    moments += [interrupt.expires for interrupt in state.control.interrupts]
     return min((moment for moment in moments if moment is not None), default=None)
 
 

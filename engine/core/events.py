@@ -258,7 +258,11 @@ class CallVoided:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionInterrupted:
-    """A person is asked. `anchor` is the message the pause hangs on (`None`: every path)."""
+    """A person is asked.
+
+    `anchor` is the message the pause hangs on (`None`: every path). At `expires` the
+    engine takes the question back.
+    """
 
     interrupt_id: str
     origin: Literal["worker", "client", "machine", "system"]
@@ -267,6 +271,7 @@ class SessionInterrupted:
     anchor: str | None = None
     tool_call_id: str | None = None
     answer_by: Literal["client", "machine"] = "client"
+    expires: datetime | None = None
     type: Literal["session.interrupted"] = "session.interrupted"
 
 

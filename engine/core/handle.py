@@ -63,6 +63,7 @@ def handle(state: State, command: cmd.Command, env: Env, birth: cmd.Birth | None
         if birth is None:
             raise UnknownSession(state.control.session_id)
         inputs.create(draft, birth)
+    interrupts.expire(draft)
     turn_id = _dispatch(draft, command)
     decisions.settle(draft)
     turns.abandon(draft)

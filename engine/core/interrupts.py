@@ -3,18 +3,22 @@
 Source: `protocol.md` section 6.
 """
 
+from datetime import UTC, datetime
 from typing import Any, cast
 
 from engine.core import events as ev
 from engine.core.commands import Answer, Caller
 from engine.core.draft import Draft
-from engine.core.errors import InvalidAnswer
+from engine.core.errors import InvalidAnswer, InvalidInput
 from engine.core.messages import Json, members
 from engine.core.state import OpenInterrupt, State
 from engine.core.worker import InterruptResumed, InterruptStatus
 
 CANCELLED: Json = {"status": "cancelled"}
 """The payload of an interrupt that was given up."""
+
+EXPIRED: Json = {"status": "expired"}
+"""The payload of an interrupt that nobody answered in its time."""
 
 
 def pauses(state: State, interrupt: OpenInterrupt, head: str | None) -> bool:
@@ -57,6 +61,9 @@ def raise_interrupt(
     """Pause the active branch at its head, and void the model calls in flight on it.
 
     Returns the interrupt's id: the one asked for, or a fresh one when that was used before.
+
+    Raises:
+        InvalidInput: its `expiresAt` is no moment.
     """
     control = draft.state.control
     anchor = None if origin == "system" else control.head
@@ -72,6 +79,7 @@ def raise_interrupt(
             anchor=anchor,
             tool_call_id=held_call,
             answer_by=cast("Any", answer_by),
+            expires=_expiry(payload),
         ),
         turn_id,
     )
@@ -81,6 +89,31 @@ def raise_interrupt(
         ):
             draft.emit(ev.CallVoided(call_id=call.id, reason="interrupted"), call.turn_id)
     return raised_id
+
+
+def _expiry(payload: Json) -> datetime | None:
+    """Read a payload's `expiresAt`: RFC 3339, with an offset.
+
+    Raises:
+        InvalidInput: it is something else.
+    """
+    said = members(payload).get("expiresAt")
+    if said is None:
+        return None
+    try:
+        moment = datetime.fromisoformat(said) if isinstance(said, str) else None
+    except ValueError:
+        moment = None
+    if moment is None or moment.tzinfo is None:
+        raise InvalidInput("payload.expiresAt", "a moment with an offset, as RFC 3339 writes it")
+    return moment.astimezone(UTC)
+
+
+def expire(draft: Draft) -> None:
+    """Take back every question whose time is over; an answer then meets an old id."""
+    for interrupt in draft.state.control.interrupts:
+        if interrupt.expires is not None and interrupt.expires <= draft.env.now:
+            close(draft, interrupt, "expired", payload=EXPIRED)
 
 
 def held_call(state: State, payload: Json, default: str | None) -> str | None:

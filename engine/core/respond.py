@@ -7,7 +7,7 @@ from engine.core import events as ev
 from engine.core.calls import end_tool_call, request_model_call, request_tool_call, start_tool
 from engine.core.commands import Answer
 from engine.core.draft import Draft
-from engine.core.errors import InvalidAnswer, InvalidResponse
+from engine.core.errors import InvalidAnswer, InvalidInput, InvalidResponse
 from engine.core.interrupts import clear, held_call, raise_interrupt
 from engine.core.messages import ClientContext, Message
 from engine.core.state import Call, Turn
@@ -51,7 +51,7 @@ def respond(
                 if call_id is not None and call_id in held:
                     raise InvalidResponse(where, f"call {call_id} is held by another interrupt")
                 held |= {call_id} if call_id is not None else set()
-                given = _interrupt(draft, turn_id, action, call_id)
+                given = _interrupt(draft, turn_id, action, call_id, where)
                 if action.interrupt_id is not None and given != action.interrupt_id:
                     replaced[action.interrupt_id] = given
             case Done():
@@ -130,17 +130,22 @@ def _act(draft: Draft, turn_id: str | None, trigger: Trigger, action: Action, wh
             raise AssertionError(action)
 
 
-def _interrupt(draft: Draft, turn_id: str | None, action: Interrupt, call_id: str | None) -> str:
-    return raise_interrupt(
-        draft,
-        turn_id,
-        origin="worker",
-        reason=action.reason,
-        interrupt_id=action.interrupt_id,
-        payload=action.payload,
-        answer_by=action.answer_by,
-        held_call=call_id,
-    )
+def _interrupt(
+    draft: Draft, turn_id: str | None, action: Interrupt, call_id: str | None, where: str
+) -> str:
+    try:
+        return raise_interrupt(
+            draft,
+            turn_id,
+            origin="worker",
+            reason=action.reason,
+            interrupt_id=action.interrupt_id,
+            payload=action.payload,
+            answer_by=action.answer_by,
+            held_call=call_id,
+        )
+    except InvalidInput as error:
+        raise InvalidResponse(f"{where}.{error.field}", error.reason) from error
 
 
 def _done(draft: Draft, turn_id: str | None, action: Done) -> None:

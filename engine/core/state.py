@@ -93,6 +93,7 @@ class OpenInterrupt:
     anchor: str | None = None
     tool_call_id: str | None = None
     answer_by: Literal["client", "machine"] = "client"
+    expires: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@ import pytest
 
 from engine.core import commands as cmd
 from engine.core import events as ev
-from engine.core.errors import InvalidAnswer, SessionInterrupted
+from engine.core.errors import SessionInterrupted
 from engine.core.messages import ToolCall, ToolMessage
 from engine.core.pending import pending
 from engine.core.worker import (
@@ -20,8 +20,6 @@ from engine.core.worker import (
     RunTool,
 )
 from tests.core.given import Session, agent, names, paused, tool, user, view
-
-OPTIONS = [{"label": "Yes", "value": "yes"}, {"label": "Never", "value": {"never": True}}]
 
 
 def test_an_interrupt_holds_the_call_and_ends_nothing() -> None:
@@ -241,65 +239,6 @@ def test_a_message_that_joins_waits_for_the_tool_it_approved() -> None:
     finished = session.finish("c1")
     assert names(finished).count("llm.call.requested") == 1
     assert [m.role for m in session.path] == ["user", "assistant", "tool", "user"]
-
-
-# ------------------------------------------------------------------ prompts
-
-
-def test_a_choice_is_answered_by_an_offered_value_only() -> None:
-    """Nothing that was not offered can be sent; the question stays open."""
-    session = paused(message="Send?", metadata={"options": OPTIONS})
-    with pytest.raises(InvalidAnswer):
-        session.resume("maybe")
-    with pytest.raises(InvalidAnswer):
-        session.resume({"never": 1})
-    assert len(session.state.control.interrupts) == 1
-
-
-def test_the_record_of_a_choice_names_the_value_and_the_responder() -> None:
-    """`status`, `payload` and `responder` are the engine's and the channel's word."""
-    session = paused(metadata={"options": OPTIONS})
-    responder = {"channel": "ag-ui", "user": "ada"}
-    happened = session.resume({"never": True}, responder=responder)
-
-    resumed = happened[0]
-    assert isinstance(resumed, ev.SessionInterruptResumed)
-    assert resumed.payload == {
-        "status": "resolved",
-        "payload": {"never": True},
-        "responder": responder,
-    }
-    assert resumed.responder == responder
-
-
-def test_a_requester_cannot_say_who_answered() -> None:
-    """A top-level `responder` in a payload is removed; a payload proves nothing."""
-    session = paused()
-    happened = session.resume({"approved": True, "responder": {"user": "root"}})
-
-    resumed = happened[0]
-    assert isinstance(resumed, ev.SessionInterruptResumed)
-    assert resumed.payload == {"approved": True}
-    assert resumed.responder is None
-
-
-def test_a_schema_is_enforced() -> None:
-    """A mismatch leaves the interrupt open, and says where."""
-    session = paused(responseSchema={"type": "object", "properties": {"n": {"type": "integer"}}})
-    with pytest.raises(InvalidAnswer, match="n: 'x' is not of type 'integer'"):
-        session.resume({"n": "x"})
-    assert "session.interrupt_resumed" in names(session.resume({"n": 1}))
-
-
-def test_a_question_for_machines_is_not_a_clients_to_answer() -> None:
-    """403 at the border; it stays open."""
-    session = Session()
-    session.do(cmd.RaiseInterrupt(reason="r", answer_by="machine", caller="machine"))
-    with pytest.raises(InvalidAnswer):
-        session.resume(True)
-    answer = cmd.Answer(interrupt_id=session.state.control.interrupts[0].id, payload=1)
-    happened = session.do(cmd.ResumeInterrupt(answer=answer, caller="machine"))
-    assert names(happened) == ["session.interrupt_resumed"]
 
 
 # ----------------------------------- a decision that is out while somebody pauses

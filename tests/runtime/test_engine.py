@@ -192,6 +192,33 @@ async def test_a_pause_survives_a_restart_and_forty_days(tmp_path: Path) -> None
     assert len({e.turn_id for e in log[1:]}) == 1
 
 
+async def test_a_question_expires_by_itself(tmp_path: Path) -> None:
+    """By the engine's own clock, also when it was down at that time."""
+    clock, path = FakeClock(), tmp_path / "a.db"
+    soon = (clock.now() + timedelta(hours=1)).isoformat()
+
+    def agent() -> Agent:
+        asking = Agent("a", tools=[])
+
+        @asking.decide(on="client.messages")
+        def ask(request: DecisionRequest) -> Any:
+            return interrupt("confirm", payload={"expiresAt": soon})
+
+        return asking
+
+    async with Engine(agents=[agent()], db=path, clock=clock) as first:
+        talk = await Talk.begin(first)
+        await talk.say("/say done")
+        await talk.until_paused()
+    clock.advance(timedelta(hours=2))
+    async with Engine(agents=[agent()], db=path, clock=clock) as second:
+        talk = await Talk.begin(second)
+        await talk.until_idle()
+        log = await talk.log()
+    [resumed] = [e.body for e in log if isinstance(e.body, ev.SessionInterruptResumed)]
+    assert resumed.status == "expired"
+
+
 async def test_a_stop_in_the_middle_goes_on_after_the_start(tmp_path: Path) -> None:
     """Leaving the engine is no cancel: the model is sent again, the turn is the same."""
     path, model = tmp_path / "a.db", Slow()
