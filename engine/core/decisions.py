@@ -118,7 +118,7 @@ def _let_go(draft: Draft, decision: Decision) -> None:
     engine's own proposal.
     """
     if decision.held:
-        _apply(draft, decision, DecisionResponse(actions=decision.held))
+        _release(draft, decision)
         return
     if draft.env.agent.wants_trigger(decision.trigger.type):
         _send(draft, decision)
@@ -126,6 +126,22 @@ def _let_go(draft: Draft, decision: Decision) -> None:
     proposal = propose(draft, decision.turn_id, decision.trigger, decision.id)
     draft.emit(ev.DecisionCompleted(decision_id=decision.id, by="engine"), decision.turn_id)
     respond(draft, decision.turn_id, decision.trigger, proposal)
+
+
+def _release(draft: Draft, decision: Decision) -> None:
+    """Do what was held, action by action.
+
+    Each was valid when the worker answered. One whose call has ended or started since is
+    passed over: there is nothing left to start.
+    """
+    draft.emit(ev.DecisionCompleted(decision_id=decision.id, by="worker"), decision.turn_id)
+    for action in decision.held:
+        fork = draft.fork()
+        try:
+            respond(fork, decision.turn_id, decision.trigger, DecisionResponse(actions=(action,)))
+        except InvalidResponse:
+            continue
+        draft.adopt(fork)
 
 
 def _send(draft: Draft, decision: Decision) -> None:

@@ -282,6 +282,21 @@ def test_what_an_answer_records_and_ends_is_done_at_once() -> None:
     assert session.state.call("c1") is None
 
 
+def test_what_is_held_for_a_call_that_ended_is_passed_over() -> None:
+    """The answer to the question ended it first; the rest of what was held is done."""
+    session = Session(agent(tool("send"), wants=frozenset({"tool.execute", "interrupt.resumed"})))
+    session.say()
+    session.reply(None, ToolCall(id="c1", name="send", arguments='{"to": "a"}'))
+    session.do(cmd.RaiseInterrupt(reason="hold"))
+    session.answer(RunTool(), CallTool(name="send", id="c2", arguments='{"to": "b"}'))
+    session.resume(True)
+    happened = names(session.answer(GiveResult(id="c1", result="by hand")))
+
+    assert "decision.errored" not in happened
+    assert "call.started" not in happened
+    assert session.state.call("c2") is not None
+
+
 @pytest.mark.parametrize("how", ["fails", "lapses", "crash"])
 def test_a_failed_attempt_is_asked_again_when_the_branch_is_free(how: str) -> None:
     """Not while paused; and a paused turn never ends by it."""
