@@ -15,7 +15,7 @@ from engine.core.interrupts import clear, is_paused, pausing
 from engine.core.messages import ClientContext, ToolMessage
 from engine.core.places import Place, find_place
 from engine.core.state import Turn
-from engine.core.turns import active_turn, park, start_turn, status
+from engine.core.turns import TurnStatus, active_turn, park, start_turn, status
 from engine.core.worker import ClientMessages, SessionStart
 
 NOT_ANSWERED = "not answered"
@@ -49,11 +49,18 @@ def client_view(draft: Draft, command: ClientView) -> str | None:
     """
     landing = land(draft.state, command.messages)
     place = find_place(draft.state, landing, command.answers)
-    _go(draft, landing, place)
+    cleared: list[bool] = []
+    leaves = _active_status(draft)
+    if place.is_held:
+        # Every path waits. Once the answers are in, the view may go where it belongs.
+        cleared = [_answer(draft, command, answer) for answer in command.answers]
+        place = find_place(draft.state, landing, command.answers)
+    _go(draft, landing, place, leaves)
     turn = active_turn(draft.state)
-    was = status(draft.state, turn) if turn is not None else None
+    was = leaves if place.is_held or cleared else _active_status(draft)
     ended = [_answer_client_call(draft, message) for message in landing.tool_answers]
-    cleared = [_answer(draft, command, answer) for answer in command.answers]
+    if not cleared:
+        cleared = [_answer(draft, command, answer) for answer in command.answers]
     touched = any(cleared) or any(ended)
     if not landing.remainder:
         if touched:
@@ -69,8 +76,15 @@ def client_view(draft: Draft, command: ClientView) -> str | None:
     return turn.id
 
 
-def _go(draft: Draft, landing: Landing, place: Place) -> None:
+def _active_status(draft: Draft) -> TurnStatus | None:
+    turn = active_turn(draft.state)
+    return status(draft.state, turn) if turn is not None else None
+
+
+def _go(draft: Draft, landing: Landing, place: Place, leaves: TurnStatus | None) -> None:
     """Move the head to where the view belongs; the turn that is left is parked.
+
+    `leaves` is what the turn of the active branch was doing when the view came.
 
     Raises:
         TurnAlreadyActive: it runs. Only a turn that is paused or waits can be left.
@@ -79,7 +93,7 @@ def _go(draft: Draft, landing: Landing, place: Place) -> None:
         return
     turn = active_turn(draft.state)
     if turn is not None:
-        if status(draft.state, turn) == "running":
+        if leaves == "running":
             raise TurnAlreadyActive(turn.id)
         park(draft, turn)
     if landing.unknown_history:

@@ -228,3 +228,17 @@ def test_several_questions_on_several_branches() -> None:
 
     assert "call.started" in names(session.resume(True, interrupt_id=second))
     assert session.state.interrupt(first) is not None
+
+
+def test_giving_up_what_pauses_every_branch_lets_the_edit_go() -> None:
+    """The answer in the same request frees the path; the turn that is left is over."""
+    session = Session()
+    session.say("u1")
+    session.do(cmd.RaiseInterrupt(reason="everything", caller="system"))
+    [interrupt] = session.state.control.interrupts
+    answer = cmd.Answer(interrupt_id=interrupt.id, cancelled=True)
+    happened = names(session.do(view(user("edit"), answers=(answer,))))
+
+    assert happened.count("turn.completed") == 1
+    assert happened.count("turn.started") == 1
+    assert session.state.control.interrupts == ()

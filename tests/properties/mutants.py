@@ -193,7 +193,7 @@ MUTANTS = (
     Mutant(
         bug="a running turn is left",
         place="engine.core.inputs:_go",
-        old='if status(draft.state, turn) == "running":',
+        old='if leaves == "running":',
         new="if False:",
         caught_by="only_what_waits_is_left",
     ),
