@@ -13,7 +13,7 @@ from starlette.routing import Route
 from agui_server.agui.runs import run
 from agui_server.api.client import cancel
 from agui_server.api.health import live
-from agui_server.page import PAGE
+from agui_server.page import page
 from agui_server.problems import HANDLERS
 from agui_server.settings import Settings
 from engine import Engine
@@ -57,5 +57,5 @@ def create_app(engine: Engine, settings: Settings | None = None) -> Starlette:
     return app
 
 
-async def _page(_request: Request) -> Response:
-    return HTMLResponse(PAGE)
+async def _page(request: Request) -> Response:
+    return HTMLResponse(page(str(request.base_url).rstrip("/")))

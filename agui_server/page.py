@@ -1,6 +1,14 @@
 """The page at `/`: what runs here, and how to talk to it."""
 
-PAGE = """<!doctype html>
+from html import escape
+
+
+def page(address: str) -> str:
+    """Return the page of a server that answers at an address such as `http://127.0.0.1:8000`."""
+    return _PAGE.replace("{address}", escape(address))
+
+
+_PAGE = """<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
@@ -20,14 +28,15 @@ PAGE = """<!doctype html>
   <li><code>operator</code> asks, too; the engine runs the tool.</li>
 </ul>
 <p>Talk to one of them:</p>
-<pre>curl -N http://127.0.0.1:8000/api/channels/ag-ui/agents/mailer/run \\
+<pre>curl -N {address}/api/channels/ag-ui/agents/mailer/run \\
   -H 'Content-Type: application/json' \\
-  -d '{"threadId": "t1", "runId": "r1", "messages":
-       [{"id": "m1", "role": "user", "content": "email ada about lunch"}]}'</pre>
+  -d '{"threadId": "t1", "runId": "r1", "messages": [
+       {"id": "m1", "role": "user", "content": "email ada about lunch"}]}'</pre>
 <p>The stream ends with a question. Answer it, now or after a restart, with its id:</p>
-<pre>curl -N http://127.0.0.1:8000/api/channels/ag-ui/agents/mailer/run \\
+<pre>curl -N {address}/api/channels/ag-ui/agents/mailer/run \\
   -H 'Content-Type: application/json' \\
-  -d '{"threadId": "t1", "runId": "r2", "messages": [], "resume":
-       [{"interruptId": "int-…", "status": "resolved", "payload": {"approved": true}}]}'</pre>
+  -d '{"threadId": "t1", "runId": "r2", "messages": [], "resume": [
+       {"interruptId": "int-…", "status": "resolved",
+        "payload": {"approved": true}}]}'</pre>
 </html>
 """
