@@ -57,7 +57,7 @@ def client_view(draft: Draft, command: ClientView) -> str | None:
         place = find_place(draft.state, landing, command.answers)
     _go(draft, landing, place, leaves)
     turn = active_turn(draft.state)
-    was = leaves if place.is_held or cleared else _active_status(draft)
+    was = _active_status(draft)
     ended = [_answer_client_call(draft, message) for message in landing.tool_answers]
     if not cleared:
         cleared = [_answer(draft, command, answer) for answer in command.answers]
@@ -89,7 +89,7 @@ def _go(draft: Draft, landing: Landing, place: Place, leaves: TurnStatus | None)
     Raises:
         TurnAlreadyActive: it runs. Only a turn that is paused or waits can be left.
     """
-    if place.head == draft.state.control.head:
+    if place.head == draft.state.control.head and place.turn_id is None:
         return
     turn = active_turn(draft.state)
     if turn is not None:

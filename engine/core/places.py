@@ -133,15 +133,22 @@ def _parked_turn_ending(state: State, message_id: str | None) -> Turn | None:
 
 
 def _parked_turn_around(state: State, message_id: str | None) -> Turn | None:
+    """Return the parked turn whose branch a view ends on: on its end, or on a message of it.
+
+    The end need not be its own message: a turn that began with a wish for another reply
+    may have recorded nothing yet.
+    """
     node = state.tree.get(message_id)
-    return next(
+    if node is None:
+        return None
+    at_end = _parked_turn_ending(state, message_id)
+    return at_end or next(
         (
-            t
-            for t in state.control.turns
-            if t.parked
-            and node is not None
-            and node.turn_id == t.id
-            and state.tree.is_on_path(node.message.id, t.tip)
+            turn
+            for turn in state.control.turns
+            if turn.parked
+            and node.turn_id == turn.id
+            and state.tree.is_on_path(node.message.id, turn.tip)
         ),
         None,
     )

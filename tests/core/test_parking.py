@@ -242,3 +242,22 @@ def test_giving_up_what_pauses_every_branch_lets_the_edit_go() -> None:
     assert happened.count("turn.completed") == 1
     assert happened.count("turn.started") == 1
     assert session.state.control.interrupts == ()
+
+
+def test_a_turn_that_has_recorded_nothing_comes_back_too() -> None:
+    """Another reply was wished for and asked a question first: its branch ends on old ground."""
+    session = Session()
+    session.say("u1")
+    session.reply("old")
+    old = session.path
+    session.do(view(user("u1")))
+    turn = active_turn(session.state)
+    session.do(cmd.RaiseInterrupt(reason="hold"))
+    assert names(session.do(view(*old))) == ["turn.parked", "head.moved"]
+
+    assert names(session.do(view(user("u1")))) == ["head.moved"]
+    back = active_turn(session.state)
+    assert turn is not None
+    assert back is not None
+    assert back.id == turn.id
+    assert names(session.resume(True)) == ["session.interrupt_resumed", "llm.call.requested"]
