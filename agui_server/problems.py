@@ -23,6 +23,7 @@ STATUS: dict[type[errors.EngineError], int] = {
     errors.TurnAlreadyActive: 409,
     errors.SessionInterrupted: 409,
     errors.CallNotOpen: 409,
+    errors.Forbidden: 403,
     errors.InvalidAnswer: 422,
     errors.InvalidInput: 422,
     errors.InvalidView: 422,

@@ -12,8 +12,9 @@ from engine.actions import (
 )
 from engine.agent import Agent, Tool
 from engine.core.errors import EngineError, ToolError
-from engine.core.worker import DecisionRequest, DecisionResponse
+from engine.core.worker import DecisionRequest, DecisionResponse, RetryOverride
 from engine.engine import Engine, Thread
+from engine.runtime.functions import FunctionTool
 
 __all__ = [
     "Agent",
@@ -21,6 +22,8 @@ __all__ = [
     "DecisionResponse",
     "Engine",
     "EngineError",
+    "FunctionTool",
+    "RetryOverride",
     "Thread",
     "Tool",
     "ToolError",

@@ -11,18 +11,33 @@ A mistake in a declaration raises where it is made, not when the first session r
 
 import difflib
 import re
-from collections.abc import Awaitable, Callable, Collection, Iterable
-from dataclasses import dataclass, fields
-from typing import TypeAlias, TypeVar, cast, get_args, overload
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Literal, TypeAlias, TypeVar, cast, get_args, overload
 
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import SchemaError
 
-from engine.core.env import DECISION, MODEL_CALL, WORKER_TOOL, AgentSpec, RetryPolicy, ToolSpec
+from engine.core.env import (
+    DECISION,
+    FUNCTION_TOOL,
+    MODEL_CALL,
+    WORKER_TOOL,
+    AgentSpec,
+    RetryPolicy,
+    ToolSpec,
+)
 from engine.core.errors import EngineError
 from engine.core.ids import is_id
 from engine.core.messages import Json
-from engine.core.worker import Action, DecisionRequest, DecisionResponse, Trigger
+from engine.core.retries import problem_of
+from engine.core.worker import (
+    Action,
+    DecisionRequest,
+    DecisionResponse,
+    RetryOverride,
+    Trigger,
+)
 from engine.runtime.functions import FunctionTool
 
 Answer: TypeAlias = DecisionResponse | Action | Collection[Action] | dict[str, Json]
@@ -60,17 +75,26 @@ class InvalidAgent(EngineError):
         return f"Agent {self.agent_id!r}: {self.reason}"
 
 
+Work: TypeAlias = Literal["default", "llm", "function", "worker", "decision"]
+"""What a retry policy is for: model calls, function tools, a worker's tools, its decisions."""
+
+
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A tool that the worker runs: the engine has no function for it.
+    """A tool that the engine has no function for: the worker runs it, or the client.
 
     `parameters` is a JSON Schema whose `type` is `object`; `None` takes no arguments.
+    `approve`: a person is asked before a call runs. A worker may leave a call open and
+    settle it later (an async tool); with `retry` such a call has its `total` time, without
+    it waits for ever.
     """
 
     name: str
     description: str = ""
     parameters: dict[str, Json] | None = None
-    retry: RetryPolicy = WORKER_TOOL
+    retry: RetryOverride | None = None
+    handler: Literal["worker", "client"] = "worker"
+    approve: bool = False
 
     def spec(self) -> ToolSpec:
         """Return what the core knows of this tool."""
@@ -78,8 +102,10 @@ class Tool:
             name=self.name,
             description=self.description,
             parameters=_NO_ARGUMENTS if self.parameters is None else self.parameters,
-            handler="worker",
-            retry=self.retry,
+            handler=self.handler,
+            retry=WORKER_TOOL.but(self.retry),
+            approve=self.approve,
+            left_open=None if self.retry is None else WORKER_TOOL.but(self.retry),
         )
 
 
@@ -89,7 +115,9 @@ class Agent:
     `llm` names a model the engine was given, `model` one of that provider's models.
     `tools` holds functions (run by the engine) and :class:`Tool` (run by the worker).
     `name` and `description` are for people. `worker` is the same as `decide` without
-    `on`; an agent without a worker takes the engine's own proposals.
+    `on`; an agent without a worker takes the engine's own proposals. `retry` says how long
+    work may take and how often it is tried, for all of it (`default`) or a kind; a tool's
+    own `retry` goes before it. `send_tree`: the worker is shown every branch.
 
     Raises:
         InvalidAgent: the id cannot be one, or a tool's name or schema.
@@ -107,8 +135,8 @@ class Agent:
         name: str | None = None,
         description: str | None = None,
         worker: Decide | None = None,
-        model_retry: RetryPolicy = MODEL_CALL,
-        decision_retry: RetryPolicy = DECISION,
+        retry: Mapping[Work, RetryOverride] | None = None,
+        send_tree: bool = False,
     ) -> None:
         if not is_id(id) or "/" in id:
             raise InvalidAgent(id, "an id is 1 to 256 characters, none of them '/' or a control")
@@ -118,8 +146,15 @@ class Agent:
         self.system = system
         self.name = name or id
         self.description = description
-        self.model_retry = model_retry
-        self.decision_retry = decision_retry
+        self.retry = dict(retry or {})
+        self.send_tree = send_tree
+        for kind, override in self.retry.items():
+            if kind not in get_args(Work):
+                raise InvalidAgent(
+                    id, f"retry is for {', '.join(get_args(Work))}; not for {kind!r}"
+                )
+            if problem := problem_of(override):
+                raise InvalidAgent(id, f"retry[{kind!r}].{problem[0]}: {problem[1]}")
         self.worker: Decide | None = worker
         self.on: frozenset[str] | None = None
         self.functions: dict[str, FunctionTool] = {}
@@ -161,15 +196,25 @@ class Agent:
             system=self.system,
             tools=dict(self._tools),
             wants=frozenset() if self.worker is None else self.on,
-            model_retry=self.model_retry,
-            decision_retry=self.decision_retry,
+            model_retry=self._policy(MODEL_CALL, "llm"),
+            decision_retry=self._policy(DECISION, "decision"),
+            send_tree=self.send_tree,
         )
+
+    def _policy(self, usual: RetryPolicy, kind: Work) -> RetryPolicy:
+        return usual.but(self.retry.get("default")).but(self.retry.get(kind))
 
     def _add(self, declared: Callable[..., object] | FunctionTool | Tool) -> None:
         is_whole = isinstance(declared, Tool | FunctionTool)
         tool = declared if is_whole else FunctionTool(declared)
         spec = tool.spec()
+        if isinstance(tool, FunctionTool):
+            spec = replace(spec, retry=self._policy(FUNCTION_TOOL, "function").but(tool.retry))
+        else:
+            spec = replace(spec, retry=self._policy(WORKER_TOOL, "worker").but(tool.retry))
         problem = _problem_of(spec)
+        if wrong := problem_of(tool.retry):
+            problem = f"retry.{wrong[0]}: {wrong[1]}"
         if spec.name in self._tools:
             problem = "an agent has one tool of a name"
         if problem is not None:
@@ -199,6 +244,8 @@ class Agent:
 def _problem_of(spec: ToolSpec) -> str | None:
     if _TOOL_NAME.fullmatch(spec.name) is None:
         return "a name is 1 to 64 letters, digits, '_' or '-'"
+    if spec.approve and spec.handler == "client":
+        return "nobody can approve it: the client runs what it sees"
     schema: Json = spec.parameters
     try:
         Draft202012Validator.check_schema(schema)

@@ -16,7 +16,7 @@ from engine.actions import (
     tool_run,
 )
 from engine.agent import TRIGGERS, Agent, InvalidAgent, Tool
-from engine.core.env import FUNCTION_TOOL, RetryPolicy
+from engine.core.env import DECISION, FUNCTION_TOOL, MODEL_CALL, WORKER_TOOL
 from engine.core.worker import (
     Action,
     CallModel,
@@ -28,11 +28,12 @@ from engine.core.worker import (
     GiveResult,
     Interrupt,
     ResolveInterrupt,
+    RetryOverride,
     RunTool,
 )
 from engine.runtime.functions import FunctionTool
 
-TWICE = RetryPolicy(run=timedelta(seconds=1), total=timedelta(seconds=9), attempts=2)
+TWICE = RetryOverride(run=1, total=9, attempts=2)
 
 
 def send_email(to: str, subject: str) -> str:
@@ -70,7 +71,8 @@ def test_a_declared_tool_is_the_workers_own() -> None:
 
     tool = agent.spec().tools["refund"]
 
-    assert (tool.handler, tool.parameters, tool.retry) == ("worker", schema, TWICE)
+    assert (tool.handler, tool.parameters, tool.retry) == ("worker", schema, WORKER_TOOL.but(TWICE))
+    assert tool.left_open == tool.retry
     assert agent.functions == {}
 
 
@@ -78,7 +80,7 @@ def test_a_function_tool_may_bring_its_own_name_and_policy() -> None:
     """`FunctionTool(function, name=…, retry=…)` is taken as it is."""
     agent = Agent("operator", tools=[FunctionTool(send_email, name="mail", retry=TWICE)])
 
-    assert agent.spec().tools["mail"].retry is TWICE
+    assert agent.spec().tools["mail"].retry == FUNCTION_TOOL.but(TWICE)
     assert list(agent.functions) == ["mail"]
 
 
@@ -119,12 +121,58 @@ def test_an_agent_tells_the_core_its_model_and_instructions() -> None:
     """`spec()` carries what was configured; without a model its place holds the `llm`'s id."""
     plain = Agent("a").spec()
     whole = Agent(
-        "b", llm="openai", model="m-1", system="Be kind.", model_retry=TWICE, decision_retry=TWICE
+        "b",
+        llm="openai",
+        model="m-1",
+        system="Be kind.",
+        retry={"default": TWICE, "decision": RetryOverride(attempts=7)},
     ).spec()
 
     assert (plain.id, plain.model, plain.system, plain.tools) == ("a", "demo", None, {})
     assert (whole.model, whole.system) == ("m-1", "Be kind.")
-    assert (whole.model_retry, whole.decision_retry) == (TWICE, TWICE)
+    assert whole.model_retry == MODEL_CALL.but(TWICE)
+    assert whole.decision_retry == DECISION.but(TWICE).but(RetryOverride(attempts=7))
+
+
+def test_a_tools_own_policy_goes_before_its_kinds_and_that_before_the_default() -> None:
+    """Engine default, agent default, kind, tool: each says only what it changes."""
+    agent = Agent(
+        "a",
+        tools=[FunctionTool(send_email, retry=RetryOverride(attempts=5)), Tool("refund")],
+        retry={"default": RetryOverride(run=1, attempts=2), "function": RetryOverride(total=30)},
+    )
+    tools = agent.spec().tools
+    sent = tools["send_email"].retry
+    assert (sent.run, sent.total, sent.attempts) == (
+        timedelta(seconds=1),
+        timedelta(seconds=30),
+        5,
+    )
+    assert (tools["refund"].retry.run, tools["refund"].retry.attempts) == (timedelta(seconds=1), 2)
+    assert tools["refund"].left_open is None
+
+
+@pytest.mark.parametrize(
+    ("retry", "reason"),
+    [
+        ({"modell": TWICE}, "not for 'modell'"),
+        ({"llm": RetryOverride(attempts=0)}, "at least one"),
+        ({"llm": RetryOverride(run=-1)}, "more than 0"),
+        ({"llm": RetryOverride(max=1e12)}, "0 to"),
+    ],
+)
+def test_a_policy_that_cannot_be_meant_is_refused(
+    retry: dict[Any, RetryOverride], reason: str
+) -> None:
+    """Where the agent is declared."""
+    with pytest.raises(InvalidAgent, match=reason):
+        Agent("a", retry=retry)
+
+
+def test_a_client_runs_what_it_sees_so_nobody_can_approve_it() -> None:
+    """`approve` on a client tool is a mistake in the declaration."""
+    with pytest.raises(InvalidAgent, match="nobody can approve"):
+        Agent("a", tools=[Tool("page", handler="client", approve=True)])
 
 
 def test_an_agent_is_named_for_people_by_its_id_unless_it_has_a_name() -> None:

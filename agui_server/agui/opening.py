@@ -21,7 +21,7 @@ from engine.core.errors import InvalidView, Refused, TurnAlreadyActive
 from engine.core.handle import Receipt
 from engine.core.messages import ClientContext, Message
 from engine.core.state import State
-from engine.core.turns import active_turn
+from engine.core.status import active_turn
 from engine.store.protocol import Companion
 
 CHANNEL = "ag-ui"

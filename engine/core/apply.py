@@ -5,19 +5,28 @@ constant in the length of the history.
 """
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias
 
 from engine.core import events as ev
 from engine.core.messages import ClientContext, Usage
-from engine.core.state import Call, Control, Decision, OpenInterrupt, State, Turn
+from engine.core.state import Call, Control, Decision, OpenInterrupt, QueuedTurn, State, Turn
 from engine.core.worker import Action, InterruptResumed
 
 
 def apply(state: State, event: ev.Event) -> State:
     """Return the state after `event`."""
     tree, body = state.tree, event.body
-    if isinstance(body, ev.MessageNew):
-        tree = tree.append(body.message, body.parent_id, event.seq, event.turn_id)
+    match body:
+        case ev.MessageNew():
+            tree = tree.append(body.message, body.parent_id, event.seq, event.turn_id)
+        case ev.StateUpdated():
+            tree = tree.mark("state", body.anchor, event.seq)
+        case ev.SharedStateUpdated():
+            tree = tree.mark("shared_state", body.anchor, event.seq)
+        case ev.AgentUpdated():
+            tree = tree.mark("agent", body.anchor, event.seq)
+        case _:
+            pass
     return State(apply_control(state.control, event), tree)
 
 
@@ -29,21 +38,19 @@ def apply_control(control: Control, event: ev.Event) -> Control:
 def _changes(control: Control, event: ev.Event) -> dict[str, Any]:
     """Return the fields of `control` that an event changes, with their new values."""
     match event.body:
-        case ev.SessionCreated() as body:
+        case ev.SessionCreated() | ev.MessageNew() | ev.HeadMoved() as body:
+            return _conversation(control, event, body)
+        case (
+            ev.TurnStarted()
+            | ev.TurnParked()
+            | ev.TurnCompleted()
+            | ev.TurnQueued()
+            | ev.TurnDropped()
+        ) as body:
             return {
-                "agent_id": body.agent_id,
-                "owner": body.owner,
-                "tenant": body.tenant,
-                "thread_id": body.thread_id,
+                "turns": _turns(control, event, body),
+                "queue": _queue(control.queue, event, body),
             }
-        case ev.MessageNew() as body:
-            if body.parent_id == control.head:
-                return {"head": body.message.id}
-            return {"turns": _grown(control.turns, event.turn_id, body)}
-        case ev.HeadMoved() as body:
-            return {"head": body.message_id, "turns": _back(control.turns, event.turn_id)}
-        case ev.TurnStarted() | ev.TurnParked() | ev.TurnCompleted() as body:
-            return {"turns": _turns(control, event, body)}
         case (
             ev.DecisionWaiting()
             | ev.DecisionRequested()
@@ -67,17 +74,53 @@ def _changes(control: Control, event: ev.Event) -> dict[str, Any]:
             return {"calls": _tool_calls(control.calls, event, body)}
         case ev.SessionInterrupted() | ev.SessionInterruptResumed() as body:
             return {"interrupts": _interrupts(control.interrupts, event, body)}
-        case ev.StateUpdated() as body:
+        case ev.StateUpdated() | ev.SharedStateUpdated() | ev.AgentUpdated() as body:
+            return _value(body)
+
+
+def _conversation(
+    control: Control, event: ev.Event, body: ev.SessionCreated | ev.MessageNew | ev.HeadMoved
+) -> dict[str, Any]:
+    match body:
+        case ev.SessionCreated():
+            return {
+                "agent_id": body.agent_id,
+                "owner": body.owner,
+                "tenant": body.tenant,
+                "thread_id": body.thread_id,
+            }
+        case ev.MessageNew():
+            if body.parent_id == control.head:
+                return {"head": body.message.id}
+            return {"turns": _grown(control.turns, event.turn_id, body)}
+        case ev.HeadMoved():
+            moved: dict[str, Any] = {
+                "head": body.message_id,
+                "turns": _back(control.turns, event.turn_id),
+            }
+            if body.values is not None:
+                moved["state"] = body.values.state
+                moved["shared_state"] = body.values.shared_state
+                moved["agent"] = body.values.agent
+            return moved
+
+
+def _value(body: ev.StateUpdated | ev.SharedStateUpdated | ev.AgentUpdated) -> dict[str, Any]:
+    match body:
+        case ev.StateUpdated():
             return {"state": body.state}
-        case ev.SharedStateUpdated() as body:
+        case ev.SharedStateUpdated():
             return {"shared_state": body.state}
-        case ev.AgentUpdated() as body:
+        case ev.AgentUpdated():
             return {"agent": body.agent}
 
 
-def _turns(
-    control: Control, event: ev.Event, body: ev.TurnStarted | ev.TurnParked | ev.TurnCompleted
-) -> tuple[Turn, ...]:
+_TurnBody: TypeAlias = (
+    ev.TurnStarted | ev.TurnParked | ev.TurnCompleted | ev.TurnQueued | ev.TurnDropped
+)
+
+
+def _turns(control: Control, event: ev.Event, body: _TurnBody) -> tuple[Turn, ...]:
     turns, turn_id = control.turns, event.turn_id
     match body:
         case ev.TurnStarted():
@@ -88,6 +131,40 @@ def _turns(
             return tuple(replace(t, parked=True, tip=tip) if t.id == turn_id else t for t in turns)
         case ev.TurnCompleted():
             return tuple(turn for turn in turns if turn.id != turn_id)
+        case ev.TurnQueued() | ev.TurnDropped():
+            return turns
+
+
+def _queue(
+    queue: tuple[QueuedTurn, ...], event: ev.Event, body: _TurnBody
+) -> tuple[QueuedTurn, ...]:
+    match body:
+        case ev.TurnQueued():
+            waiting = QueuedTurn(
+                id=event.turn_id or "",
+                behind=body.behind,
+                messages=body.messages,
+                client=body.client or ClientContext(),
+            )
+            return (*queue, waiting)
+        case ev.TurnStarted():
+            return _next_in_queue(queue, event.turn_id)
+        case ev.TurnDropped():
+            return tuple(waiting for waiting in queue if waiting.id != event.turn_id)
+        case ev.TurnParked() | ev.TurnCompleted():
+            return queue
+
+
+def _next_in_queue(queue: tuple[QueuedTurn, ...], turn_id: str | None) -> tuple[QueuedTurn, ...]:
+    """A queued turn has started: those that waited with it now wait behind it."""
+    started = next((queued for queued in queue if queued.id == turn_id), None)
+    if started is None:
+        return queue
+    return tuple(
+        replace(queued, behind=started.id) if queued.behind == started.behind else queued
+        for queued in queue
+        if queued is not started
+    )
 
 
 def _back(turns: tuple[Turn, ...], turn_id: str | None) -> tuple[Turn, ...]:
@@ -199,6 +276,7 @@ def _model_calls(
                 model=body.model,
                 system=body.system,
                 client=body.client,
+                retry=body.retry,
             )
             return (*calls, call)
         case ev.LlmCallErrored(retry=retry) if retry is not None:
@@ -248,6 +326,7 @@ def _tool_calls(
                 anchor=body.anchor,
                 name=body.name,
                 arguments=body.arguments,
+                retry=body.retry,
             )
             return (*calls, call)
         case ev.CallStarted():

@@ -47,7 +47,7 @@ def land(state: State, view: Sequence[Message]) -> Landing:
     Raises:
         InvalidView: a recorded user or assistant message stands behind new ones.
     """
-    accepted = _accepted(state)
+    accepted = set(accepted_ids(state))
     kept, instructions, answers = _take_out(state, view, accepted)
     shown = {c.id for m in view if isinstance(m, AssistantMessage) for c in m.tool_calls}
     at, matched = _match(state.tree, kept, shown, accepted)
@@ -62,14 +62,37 @@ def land(state: State, view: Sequence[Message]) -> Landing:
     )
 
 
-def _accepted(state: State) -> set[str]:
-    """Return the ids of input that is accepted and not yet recorded: it counts as known."""
-    return {
-        message.id
+def land_at_head(state: State, messages: Sequence[Message]) -> Landing:
+    """Take messages at the head, wherever that is; those known already are dropped."""
+    known = set(accepted_ids(state)) | {m.id for m in messages if m.id in state.tree}
+    others = [m for m in messages if not isinstance(m, ToolMessage)]
+    return Landing(
+        at=state.control.head,
+        remainder=_remainder(state.tree, [m for m in others if m.id not in known], known),
+        instructions=(),
+        tool_answers=tuple(
+            m for m in messages if isinstance(m, ToolMessage) and _ends_client_call(state, m)
+        ),
+        asks=True,
+        unknown_history=False,
+    )
+
+
+def accepted_ids(state: State) -> dict[str, str | None]:
+    """Return input that is accepted and not yet recorded, with its turn: it counts as known."""
+    waiting = {
+        message.id: decision.turn_id
         for decision in state.control.decisions
         if isinstance(decision.trigger, ClientMessages)
         for message in decision.trigger.messages
     }
+    queued = {message.id: turn.id for turn in state.control.queue for message in turn.messages}
+    return waiting | queued
+
+
+def _ends_client_call(state: State, message: ToolMessage) -> bool:
+    call = state.call(message.tool_call_id)
+    return call is not None and call.kind == "client"
 
 
 def _take_out(
@@ -90,8 +113,7 @@ def _take_out(
             case SystemMessage() if index < last_known:
                 instructions.append(message)
             case ToolMessage():
-                call = state.call(message.tool_call_id)
-                if call is not None and call.kind == "client":
+                if _ends_client_call(state, message):
                     answers.append(message)
             case _:
                 kept.append(message)

@@ -7,16 +7,24 @@ from dataclasses import replace
 from typing import Any
 
 from engine.core import events as ev
-from engine.core.commands import FailCall, FinishModelCall, FinishToolCall
+from engine.core.commands import FailCall, FinishModelCall, FinishToolCall, SettleCall
 from engine.core.draft import Draft
 from engine.core.env import FUNCTION_TOOL, RetryPolicy
-from engine.core.errors import CallNotOpen
-from engine.core.messages import Json, ToolMessage
+from engine.core.errors import CallNotOpen, Forbidden
+from engine.core.messages import Json, ToolMessage, members
 from engine.core.results import as_result
 from engine.core.retries import retry_of
 from engine.core.state import Call, Turn
 from engine.core.toolinput import input_of
-from engine.core.worker import CallModel, Error, LlmFinished, ToolExecute, ToolFinished
+from engine.core.worker import (
+    CallModel,
+    CallTool,
+    Error,
+    InterruptResumed,
+    LlmFinished,
+    ToolExecute,
+    ToolFinished,
+)
 
 OUTCOME_UNKNOWN = "outcome unknown: the process ended while the tool ran"
 """What a model reads about a tool that ran when the process died."""
@@ -34,10 +42,12 @@ RESTARTED = Error(code="restarted", message="the process ended during the attemp
 def request_model_call(draft: Draft, turn: Turn, action: CallModel) -> None:
     """Start a model call over the active path.
 
-    Unless the action says otherwise it has the tools and the context of the turn's client.
+    What the action leaves out comes from the config in force there; the tools and the
+    context are those of the turn's client.
     """
-    env, policy = draft.env, draft.env.agent.model_retry
+    env, policy = draft.env, draft.env.agent.model_retry.but(action.retry)
     expires = env.now + policy.total
+    in_force = members(draft.state.control.agent)
     draft.emit(
         ev.LlmCallRequested(
             call_id=env.new_id("call"),
@@ -46,9 +56,10 @@ def request_model_call(draft: Draft, turn: Turn, action: CallModel) -> None:
             attempt=1,
             deadline=min(env.now + policy.run, expires),
             expires=expires,
-            model=action.model,
-            system=action.system,
+            model=action.model or in_force.get("model"),
+            system=action.system if action.system is not None else in_force.get("system"),
             client=action.client,
+            retry=action.retry,
         ),
         turn.id,
     )
@@ -82,7 +93,7 @@ def finish_model_call(draft: Draft, command: FinishModelCall) -> None:
 def fail_model_call(draft: Draft, call: Call, error: Error, *, at_once: bool = False) -> None:
     """An attempt of a model call failed: another follows, or the call ends with the error."""
     retry = retry_of(
-        draft.env.agent.model_retry,
+        draft.env.agent.model_retry.but(call.retry),
         attempt=call.attempt,
         expires=call.expires,
         retryable=error.retryable,
@@ -104,8 +115,14 @@ def fail_model_call(draft: Draft, call: Call, error: Error, *, at_once: bool = F
 # ------------------------------------------------------------------- tools
 
 
-def request_tool_call(draft: Draft, turn: Turn, call_id: str, name: str, arguments: str) -> None:
-    """Open a tool call. Where it runs follows from the name: agent's tools, then the client's."""
+def request_tool_call(
+    draft: Draft, turn: Turn, call_id: str, action: CallTool, *, beside: bool = False
+) -> None:
+    """Open a tool call. Where it runs follows from the name: agent's tools, then the client's.
+
+    `beside`: it stands beside an interrupt and starts although the branch is paused.
+    """
+    name, arguments = action.name, action.arguments
     spec = draft.env.agent.tools.get(name)
     client_tools: list[Any] = [tool for tool in turn.client.tools if tool.get("name") == name]
     handler: ev.ToolHandler = (
@@ -118,34 +135,87 @@ def request_tool_call(draft: Draft, turn: Turn, call_id: str, name: str, argumen
             arguments=arguments,
             handler=handler,
             anchor=draft.state.control.head,
+            retry=action.retry,
         ),
         turn.id,
     )
     if handler != "client":
         checked = input_of(draft.env, name, arguments)
-        draft.trigger(
-            turn.id, ToolExecute(id=call_id, name=name, arguments=arguments, input=checked)
-        )
+        trigger = ToolExecute(id=call_id, name=name, arguments=arguments, input=checked)
+        draft.trigger(turn.id, trigger, beside=beside)
 
 
 def start_tool(draft: Draft, call: Call) -> None:
     """Run a function tool's call in the engine: the first attempt."""
-    policy = tool_policy(draft, call)
-    expires = draft.env.now + policy.total
-    draft.emit(
-        ev.CallStarted(
-            call_id=call.id,
-            attempt=1,
-            deadline=min(draft.env.now + policy.run, expires),
-            expires=expires,
-        ),
-        call.turn_id,
-    )
+    start_clock(draft, call, attempt=1)
 
 
 def finish_tool_call(draft: Draft, command: FinishToolCall) -> None:
     """A tool that the engine ran returned."""
     end_tool_call(draft, _running(draft, command.call_id, command.attempt), result=command.result)
+
+
+def settle_call(draft: Draft, command: SettleCall) -> str:
+    """Somebody outside ends a call that is theirs; return its turn.
+
+    Raises:
+        CallNotOpen: it has ended, never was, or has another attempt by now.
+        Forbidden: the engine runs it, or a client may not end it.
+    """
+    call = draft.state.call(command.call_id)
+    if call is None or command.attempt not in {None, call.attempt}:
+        raise CallNotOpen(command.call_id)
+    if call.kind == "worker" and command.caller == "client":
+        raise Forbidden(f"Call {call.id} is its worker's to end.")
+    if call.kind not in {"worker", "client"}:
+        raise Forbidden(f"Call {call.id} runs in the engine; nobody else ends it.")
+    end_tool_call(draft, call, result=command.result, error=command.error)
+    return call.turn_id
+
+
+def bound_open_calls(draft: Draft) -> None:
+    """Start the clock of calls that their worker has left open, where the tool has one.
+
+    Source: `protocol.md` section 8, the table and "Async tools".
+    """
+    for call in draft.state.control.calls:
+        spec = draft.env.agent.tools.get(call.name)
+        if call.kind != "worker" or call.attempt > 0 or spec is None or spec.left_open is None:
+            continue
+        if not _is_undecided(draft, call):
+            start_clock(draft, call, attempt=1)
+
+
+def _is_undecided(draft: Draft, call: Call) -> bool:
+    """Whether a worker or a person has still to say what becomes of a call."""
+    if any(i.tool_call_id == call.id for i in draft.state.control.interrupts):
+        return True
+    for each in (*draft.state.control.decisions, *draft.raised):
+        match each.trigger:
+            case ToolExecute(id=about) | InterruptResumed(tool_call_id=about) if about == call.id:
+                return True
+            case _:
+                continue
+    return False
+
+
+def start_clock(draft: Draft, call: Call, *, attempt: int) -> None:
+    """Say how long a call has from now on."""
+    spec = draft.env.agent.tools.get(call.name)
+    policy = tool_policy(draft, call)
+    if call.kind == "worker" and spec is not None and spec.left_open is not None:
+        policy = replace(spec.left_open, run=spec.left_open.total).but(call.retry)
+    begins = max(draft.env.now, call.not_before or draft.env.now)
+    expires = begins + policy.total
+    draft.emit(
+        ev.CallStarted(
+            call_id=call.id,
+            attempt=attempt,
+            deadline=min(begins + policy.run, expires),
+            expires=expires,
+        ),
+        call.turn_id,
+    )
 
 
 def end_tool_call(
@@ -185,9 +255,13 @@ def end_tool_call(
 
 
 def fail_tool_call(draft: Draft, call: Call, error: Error, *, at_once: bool = False) -> None:
-    """An attempt of a tool call failed: another follows if its policy allows, else it ends."""
+    """An attempt of a tool call failed: another follows if its policy allows, else it ends.
+
+    A call that its worker left open has one attempt.
+    """
+    policy = tool_policy(draft, call)
     retry = retry_of(
-        tool_policy(draft, call),
+        policy if call.kind == "function" else replace(policy, attempts=1),
         attempt=call.attempt,
         expires=call.expires,
         retryable=error.retryable,
@@ -250,7 +324,7 @@ def record_unanswered(draft: Draft, call_id: str, reason: str, turn_id: str | No
 def tool_policy(draft: Draft, call: Call) -> RetryPolicy:
     """Return how long a tool may run, and how often."""
     spec = draft.env.agent.tools.get(call.name)
-    return spec.retry if spec is not None else FUNCTION_TOOL
+    return (spec.retry if spec is not None else FUNCTION_TOOL).but(call.retry)
 
 
 def _running(draft: Draft, call_id: str, attempt: int) -> Call:

@@ -64,6 +64,48 @@ class ClientView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AppendMessages:
+    """Messages at the head (`client.message`, `client.append`). They never branch.
+
+    Those already recorded are dropped. While a turn runs they are refused, or with `queue`
+    wait until it completes. `turn_id` names the turn they start; the same one again
+    starts nothing.
+
+    Source: `protocol.md` sections 2, 3 and 4.
+    """
+
+    messages: tuple[Message, ...]
+    client: ClientContext = ClientContext()
+    queue: bool = False
+    turn_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TakeAction:
+    """A client calls an action by its name (`client.action`)."""
+
+    name: str
+    args: Json = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SettleCall:
+    """End a tool call that runs outside the engine: a client's, or a worker's left open.
+
+    Either `result` or `error`. A client may end client calls only. `attempt`, when given,
+    must be the one that is open.
+
+    Source: `protocol.md` sections 8 and 12.
+    """
+
+    call_id: str
+    result: Json = None
+    error: str | None = None
+    attempt: int | None = None
+    caller: Caller = "client"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ResumeInterrupt:
     """Clear one interrupt (`interrupt.resume`). An old or unknown id does nothing."""
 
@@ -147,6 +189,9 @@ class PassTime:
 
 Command: TypeAlias = (
     ClientView
+    | AppendMessages
+    | TakeAction
+    | SettleCall
     | ResumeInterrupt
     | RaiseInterrupt
     | CancelSession

@@ -12,22 +12,52 @@ from dataclasses import replace
 from typing import TypeVar
 
 from engine.core import events as ev
-from engine.core.calls import DEADLINE, OUTCOME_UNKNOWN, RESTARTED, TOOL_FAILED, end_tool_call
+from engine.core.calls import (
+    DEADLINE,
+    OUTCOME_UNKNOWN,
+    RESTARTED,
+    TOOL_FAILED,
+    bound_open_calls,
+    end_tool_call,
+)
 from engine.core.commands import AnswerDecision, FailDecision
 from engine.core.draft import Draft, Raised
 from engine.core.env import RetryPolicy
 from engine.core.errors import InvalidResponse
 from engine.core.interrupts import is_paused
+from engine.core.messages import members
 from engine.core.propose import propose
+from engine.core.queued import start_next
 from engine.core.respond import respond
 from engine.core.retries import retry_of
 from engine.core.state import Decision, State
 from engine.core.turns import TURN_DONE, complete, complete_idle
-from engine.core.worker import Action, ClientMessages, DecisionResponse, Error, ToolExecute
+from engine.core.worker import (
+    Action,
+    CallTool,
+    ClientMessages,
+    DecisionResponse,
+    Error,
+    GiveError,
+    Interrupt,
+    ToolExecute,
+)
 
 
 def settle(draft: Draft) -> None:
-    """Decide what can be decided, send out what the worker must decide, end what is done."""
+    """Decide what can be decided, send out what the worker must decide, end what is done.
+
+    What waited behind a turn that ended begins.
+    """
+    _decide(draft)
+    complete_idle(draft)
+    while start_next(draft):
+        _decide(draft)
+        complete_idle(draft)
+    bound_open_calls(draft)
+
+
+def _decide(draft: Draft) -> None:
     while True:
         _drop_moot(draft)
         if (at_once := _next_at_once(draft)) is not None:
@@ -39,18 +69,17 @@ def settle(draft: Draft) -> None:
             _let_go(draft, ready)
         else:
             break
-    complete_idle(draft)
 
 
 def _drop_moot(draft: Draft) -> None:
     """Drop questions about starting a call that has started or ended meanwhile.
 
-    A person who answered the interrupt that held a call has decided on it.
+    A person who answered the interrupt that held a call has decided on it. A worker that
+    is asked already is left alone, unless somebody settled the call before it answered.
     """
     draft.raised = [each for each in draft.raised if not _is_moot(draft.state, each)]
     for decision in draft.state.control.decisions:
-        is_undecided = not decision.is_out and not decision.held
-        if is_undecided and _is_moot(draft.state, decision):
+        if not decision.held and _is_moot(draft.state, decision):
             draft.emit(ev.DecisionDropped(decision_id=decision.id), decision.turn_id)
 
 
@@ -58,15 +87,31 @@ def _is_moot(state: State, each: Raised | Decision) -> bool:
     if not isinstance(each.trigger, ToolExecute):
         return False
     call = state.call(each.trigger.id)
-    return call is None or call.attempt > 0
+    is_out = isinstance(each, Decision) and each.is_out
+    return call is None or (call.attempt > 0 and not is_out)
 
 
 def _next_at_once(draft: Draft) -> Raised | None:
     """Return the first new trigger that has to wait for nobody."""
+    beside = next((raised for raised in draft.raised if _is_beside(draft, raised)), None)
+    if beside is not None:
+        return beside
     if not draft.raised or _waiting_here(draft.state) or is_paused(draft.state):
         return None
     here = [raised for raised in draft.raised if not draft.state.is_parked(raised.turn_id)]
     return _first(draft.state, here)
+
+
+def _is_beside(draft: Draft, raised: Raised) -> bool:
+    """Whether a call starts beside the interrupt of its response.
+
+    Not one that an interrupt holds, and not one that a worker has to be asked about.
+    """
+    trigger = raised.trigger
+    if not raised.beside or not isinstance(trigger, ToolExecute):
+        return False
+    held = any(i.tool_call_id == trigger.id for i in draft.state.control.interrupts)
+    return not held and not draft.env.agent.wants_trigger(trigger.type)
 
 
 def _waiting_here(state: State) -> list[Decision]:
@@ -91,7 +136,7 @@ def _take(draft: Draft, raised: Raised) -> None:
         _send(draft, Decision(id=decision_id, turn_id=raised.turn_id, trigger=raised.trigger))
     else:
         proposal = propose(draft, raised.turn_id, raised.trigger, None)
-        respond(draft, raised.turn_id, raised.trigger, proposal)
+        respond(draft, raised.turn_id, raised.trigger, proposal, by="engine")
 
 
 def _line_up(draft: Draft) -> None:
@@ -125,7 +170,7 @@ def _let_go(draft: Draft, decision: Decision) -> None:
         return
     proposal = propose(draft, decision.turn_id, decision.trigger, decision.id)
     draft.emit(ev.DecisionCompleted(decision_id=decision.id, by="engine"), decision.turn_id)
-    respond(draft, decision.turn_id, decision.trigger, proposal)
+    respond(draft, decision.turn_id, decision.trigger, proposal, by="engine")
 
 
 def _release(draft: Draft, decision: Decision) -> None:
@@ -173,8 +218,17 @@ def answer(draft: Draft, command: AnswerDecision) -> None:
         _apply(draft, decision, command.response)
         return
     actions = command.response.actions
-    held = tuple(action for action in actions if action.type in STARTING)
+    starting = tuple(action for action in actions if action.type in STARTING)
+    asked = {action.id for action in starting if isinstance(action, CallTool)} - {None}
+    held = tuple(a for a in actions if a in starting or _asks_about(a, asked))
     _apply(draft, decision, command.response, held)
+
+
+def _asks_about(action: Action, call_ids: set[str | None]) -> bool:
+    """Whether an action asks a person about one of these calls, none of which is open yet."""
+    if not isinstance(action, Interrupt):
+        return False
+    return members(action.payload).get("toolCallId") in call_ids
 
 
 STARTING = {"llm.call", "tool.call", "tool.run", "done"}
@@ -188,6 +242,10 @@ def _apply(
 
     One that breaks a rule, in what is held too, changes nothing and is a failed attempt.
     """
+    failed = _failed_attempt(draft, decision, response)
+    if failed is not None:
+        fail(draft, decision, failed)
+        return
     fork = draft.fork()
     try:
         if held:
@@ -206,6 +264,29 @@ def _apply(
         event = fork.events[completed_at]
         fork.events[completed_at] = replace(event, body=replace(completed, replaced_ids=replaced))
     draft.adopt(fork)
+
+
+def _failed_attempt(draft: Draft, decision: Decision, response: DecisionResponse) -> Error | None:
+    """Return the retryable error of a worker's own tool, while another attempt is left."""
+    trigger = _own_tool(draft, decision)
+    given = next((a for a in response.actions if isinstance(a, GiveError) and a.retryable), None)
+    if trigger is None or given is None or given.id not in {None, trigger.id}:
+        return None
+    error = Error(code="tool_error", message=given.error, retryable=True)
+    return error if _retry(draft, decision, error) is not None else None
+
+
+def _retry(
+    draft: Draft, decision: Decision, error: Error, *, at_once: bool = False
+) -> ev.Retry | None:
+    return retry_of(
+        policy_of(draft, decision),
+        attempt=decision.attempt,
+        expires=decision.expires,
+        retryable=error.retryable,
+        env=draft.env,
+        at_once=at_once,
+    )
 
 
 def fail_attempt(draft: Draft, command: FailDecision) -> None:
@@ -231,14 +312,7 @@ def fail(draft: Draft, decision: Decision, error: Error, *, at_once: bool = Fals
             decision.turn_id,
         )
         return
-    retry = retry_of(
-        policy_of(draft, decision),
-        attempt=decision.attempt,
-        expires=decision.expires,
-        retryable=error.retryable,
-        env=draft.env,
-        at_once=at_once,
-    )
+    retry = _retry(draft, decision, error, at_once=at_once)
     draft.emit(
         ev.DecisionErrored(
             decision_id=decision.id, attempt=decision.attempt, error=error, retry=retry
@@ -261,9 +335,10 @@ def fail(draft: Draft, decision: Decision, error: Error, *, at_once: bool = Fals
 def policy_of(draft: Draft, decision: Decision) -> RetryPolicy:
     """Return the time and the attempts of a decision: the tool's, when it is the worker's own."""
     trigger = _own_tool(draft, decision)
-    if trigger is not None:
-        return draft.env.agent.tools[trigger.name].retry
-    return draft.env.agent.decision_retry
+    if trigger is None:
+        return draft.env.agent.decision_retry
+    call = draft.state.call(trigger.id)
+    return draft.env.agent.tools[trigger.name].retry.but(call.retry if call is not None else None)
 
 
 def _own_tool(draft: Draft, decision: Decision) -> ToolExecute | None:

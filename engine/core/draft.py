@@ -19,10 +19,14 @@ class Notice:
 
 @dataclass(frozen=True, slots=True)
 class Raised:
-    """A trigger nobody has looked at yet. It becomes a decision when the commit settles."""
+    """A trigger nobody has looked at yet. It becomes a decision when the commit settles.
+
+    `beside`: it starts work that stands beside an interrupt, which does not hold it up.
+    """
 
     turn_id: str | None
     trigger: Trigger
+    beside: bool = False
 
 
 class Draft:
@@ -53,9 +57,9 @@ class Draft:
         self.state = apply(self.state, event)
         self.controls.append(self.state.control)
 
-    def trigger(self, turn_id: str | None, trigger: Trigger) -> None:
+    def trigger(self, turn_id: str | None, trigger: Trigger, *, beside: bool = False) -> None:
         """Ask for a decision, once the rules at hand are through."""
-        self.raised.append(Raised(turn_id, trigger))
+        self.raised.append(Raised(turn_id, trigger, beside))
 
     def notice(self, code: str, detail: str) -> None:
         """Tell the caller something."""

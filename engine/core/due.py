@@ -14,16 +14,22 @@ from engine.core.worker import Error
 
 def wake_at(state: State) -> datetime | None:
     """Return the next moment at which time alone changes the session."""
-    moments = [call.deadline for call in state.control.calls]
+    moments = [call.deadline for call in state.control.calls if not _is_held(state, call)]
     moments += [decision.deadline for decision in state.control.decisions]
     moments += [interrupt.expires for interrupt in state.control.interrupts]
     return min((moment for moment in moments if moment is not None), default=None)
 
 
 def pass_time(draft: Draft) -> None:
-    """End every attempt whose deadline has passed."""
+    """End every attempt whose deadline has passed. No clock runs against a person."""
     now = draft.env.now
-    _fail(draft, calls.DEADLINE, lambda work: work.deadline is not None and work.deadline <= now)
+
+    def is_late(work: Call | Decision) -> bool:
+        return (
+            work.deadline is not None and work.deadline <= now and not _is_held(draft.state, work)
+        )
+
+    _fail(draft, calls.DEADLINE, is_late)
 
 
 def recover(draft: Draft) -> None:
@@ -54,4 +60,12 @@ def _fail(
 
 
 def _was_running(work: Call | Decision, now: datetime) -> bool:
+    """Whether the process that is gone was at it. A worker's own call goes on without us."""
+    if isinstance(work, Call) and work.kind == "worker":
+        return False
     return work.attempt > 0 and (work.not_before is None or work.not_before <= now)
+
+
+def _is_held(state: State, work: Call | Decision) -> bool:
+    """Whether an open interrupt holds a call: it has no deadline then."""
+    return any(i.tool_call_id == work.id for i in state.control.interrupts)

@@ -8,6 +8,7 @@
     │   ├── TurnAlreadyActive       409
     │   ├── SessionInterrupted      409
     │   ├── CallNotOpen             409
+    │   ├── Forbidden               403
     │   ├── InvalidAnswer           422
     │   ├── InvalidInput            422
     │   └── InvalidView             422
@@ -101,6 +102,17 @@ class CallNotOpen(Refused):
 
     def __str__(self) -> str:
         return f"Call {self.call_id} is not open, or this result belongs to an earlier attempt."
+
+
+@dataclass
+class Forbidden(Refused):
+    """This caller may not do that: a higher one may."""
+
+    what: str
+    code: ClassVar[str] = "forbidden"
+
+    def __str__(self) -> str:
+        return self.what
 
 
 @dataclass

@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Literal, TypeAlias
 
 from engine.core.messages import ClientContext, Json, Message, Usage
-from engine.core.worker import Action, Error, InterruptStatus, Trigger
+from engine.core.worker import Action, Error, InterruptStatus, RetryOverride, Trigger
 
 # ------------------------------------------------------ session and tree
 
@@ -39,13 +39,24 @@ class MessageNew:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Values:
+    """What is in force at a place in the tree: the worker's memory, shared state, config."""
+
+    state: Json = None
+    shared_state: Json = None
+    agent: Json = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class HeadMoved:
     """The active path now ends at `message_id` (`None`: before any message).
 
     The event's turn is the parked one that comes back with its branch, if there is one.
+    `values` are those in force there, when they are others than before.
     """
 
     message_id: str | None
+    values: Values | None = None
     type: Literal["head.moved"] = "head.moved"
 
 
@@ -58,6 +69,23 @@ class TurnStarted:
 
     client: ClientContext | None = None
     type: Literal["turn.started"] = "turn.started"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnQueued:
+    """Input waits until turn `behind` completes; then the event's turn starts with it."""
+
+    behind: str
+    messages: tuple[Message, ...]
+    client: ClientContext | None = None
+    type: Literal["turn.queued"] = "turn.queued"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnDropped:
+    """A queued turn will not start: the one it waited behind was cancelled or abandoned."""
+
+    type: Literal["turn.dropped"] = "turn.dropped"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,6 +199,7 @@ class LlmCallRequested:
     model: str | None = None
     system: str | None = None
     client: ClientContext | None = None
+    retry: RetryOverride | None = None
     type: Literal["llm.call.requested"] = "llm.call.requested"
 
 
@@ -209,12 +238,17 @@ class ToolCallRequested:
     arguments: str
     handler: ToolHandler
     anchor: str | None
+    retry: RetryOverride | None = None
     type: Literal["tool.call.requested"] = "tool.call.requested"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallStarted:
-    """The engine runs an open tool call now. At most once per `attempt`."""
+    """The engine runs an open tool call now, at most once per `attempt`.
+
+    Of a worker's tool: the worker has left it open, and settles it before the deadline.
+    The same attempt again: its clock starts anew, for a person was asked meanwhile.
+    """
 
     call_id: str
     attempt: int
@@ -256,6 +290,10 @@ class CallVoided:
 # ------------------------------------------------------------- interrupts
 
 
+Origin: TypeAlias = Literal["worker", "engine", "client", "machine", "system"]
+"""Who asks. `engine`: its own proposal, such as an approval. `system`: no branch is free of it."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionInterrupted:
     """A person is asked.
@@ -265,7 +303,7 @@ class SessionInterrupted:
     """
 
     interrupt_id: str
-    origin: Literal["worker", "client", "machine", "system"]
+    origin: Origin
     reason: str
     payload: Json = None
     anchor: str | None = None
@@ -291,25 +329,28 @@ class SessionInterruptResumed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateUpdated:
-    """The worker's own memory, as of the message that was the head."""
+    """The worker's own memory, as of `anchor`: the message that was the head."""
 
     state: Json
+    anchor: str | None = None
     type: Literal["state.updated"] = "state.updated"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedStateUpdated:
-    """The state that clients see, as of the message that was the head."""
+    """The state that clients see, as of `anchor`: the message that was the head."""
 
     state: Json
+    anchor: str | None = None
     type: Literal["shared_state.updated"] = "shared_state.updated"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentUpdated:
-    """The agent's config was changed by a decision, as of the message that was the head."""
+    """The agent's config, as of `anchor`: the message that was the head."""
 
     agent: Json
+    anchor: str | None = None
     type: Literal["agent.updated"] = "agent.updated"
 
 
@@ -318,6 +359,8 @@ Body: TypeAlias = (
     | MessageNew
     | HeadMoved
     | TurnStarted
+    | TurnQueued
+    | TurnDropped
     | TurnParked
     | TurnCompleted
     | DecisionWaiting

@@ -6,22 +6,23 @@ the files named after their family, this one only finds them.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import assert_never
+from typing import TypeAlias
 
-from engine.core import calls, decisions, due, inputs, interrupts, turns
+from engine.core import calls, decisions, due, inputs, interrupts, turns, views
 from engine.core import commands as cmd
 from engine.core.draft import Draft, Notice
 from engine.core.env import Env
 from engine.core.errors import InvalidInput, UnknownSession
 from engine.core.events import Event, TurnCompleted
 from engine.core.state import Control, State
+from engine.core.status import active_turn
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
     """What a command did, for its caller.
 
-    `turn_id` is the turn it started, resumed or joined; `ended` the turns it completed;
+    `turn_id` is the turn it started, resumed, joined or queued; `ended` the turns it completed;
     `cleared` the interrupts it answered. `before` and `after` are what was open then,
     and `pausing` the interrupts that pause the active path after it.
     """
@@ -33,6 +34,11 @@ class Receipt:
     cleared: tuple[str, ...] = ()
     pausing: tuple[str, ...] = ()
     notices: tuple[Notice, ...] = ()
+
+    @property
+    def queued(self) -> bool:
+        """Whether its turn waits for another one to complete."""
+        return any(waiting.id == self.turn_id for waiting in self.after.queue)
 
     @property
     def recorded(self) -> bool:
@@ -87,15 +93,41 @@ def handle(state: State, command: cmd.Command, env: Env, birth: cmd.Birth | None
 
 
 def _dispatch(draft: Draft, command: cmd.Command) -> str | None:
+    """Find the rules for a command; return the turn it started, resumed, joined or queued."""
     match command:
         case cmd.ClientView():
-            return inputs.client_view(draft, command)
+            return views.client_view(draft, command)
+        case cmd.AppendMessages():
+            return inputs.append_messages(draft, command)
+        case cmd.TakeAction():
+            return inputs.take_action(draft, command)
+        case cmd.SettleCall():
+            return calls.settle_call(draft, command)
         case cmd.ResumeInterrupt():
             return _resume(draft, command)
         case cmd.RaiseInterrupt():
             return _raise(draft, command)
         case cmd.CancelSession():
             turns.cancel(draft)
+        case _:
+            _report(draft, command)
+    return None
+
+
+_Report: TypeAlias = (
+    cmd.AnswerDecision
+    | cmd.FailDecision
+    | cmd.FinishModelCall
+    | cmd.FailCall
+    | cmd.FinishToolCall
+    | cmd.Recover
+    | cmd.PassTime
+)
+
+
+def _report(draft: Draft, command: _Report) -> None:
+    """What outside work came to, or what time did."""
+    match command:
         case cmd.AnswerDecision():
             decisions.answer(draft, command)
         case cmd.FailDecision():
@@ -110,9 +142,6 @@ def _dispatch(draft: Draft, command: cmd.Command) -> str | None:
             due.recover(draft)
         case cmd.PassTime():
             due.pass_time(draft)
-        case _:
-            assert_never(command)
-    return None
 
 
 def _resume(draft: Draft, command: cmd.ResumeInterrupt) -> str | None:
@@ -124,7 +153,7 @@ def _resume(draft: Draft, command: cmd.ResumeInterrupt) -> str | None:
 def _raise(draft: Draft, command: cmd.RaiseInterrupt) -> str | None:
     if not command.reason:
         raise InvalidInput("reason", "an interrupt needs a reason")
-    turn = turns.active_turn(draft.state)
+    turn = active_turn(draft.state)
     turn_id = turn.id if turn is not None else None
     interrupts.raise_interrupt(
         draft,

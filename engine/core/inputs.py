@@ -1,22 +1,26 @@
-"""What a client's input does: it lands, answers, joins a turn or starts one.
+"""What clients send at the head: messages, actions, the ends of their calls.
 
-Source: `protocol.md` sections 3 and 4; `agui.md` sections 2.2 and 3.
+A view of the whole conversation has its own file, `views.py`.
+
+Source: `protocol.md` sections 2 (the same thing twice), 3 and 4.
 """
 
 from dataclasses import replace
 
 from engine.core import events as ev
-from engine.core.branches import Landing, land
+from engine.core.branches import Landing, accepted_ids, land_at_head
 from engine.core.calls import end_tool_call, stop_call
-from engine.core.commands import Answer, Birth, ClientView
+from engine.core.commands import AppendMessages, Birth, TakeAction
 from engine.core.draft import Draft
-from engine.core.errors import InvalidAnswer, SessionInterrupted, TurnAlreadyActive
-from engine.core.interrupts import clear, is_paused, pausing
-from engine.core.messages import ClientContext, ToolMessage
-from engine.core.places import Place, find_place
-from engine.core.state import Turn
-from engine.core.turns import TurnStatus, active_turn, park, start_turn, status
-from engine.core.worker import ClientMessages, SessionStart
+from engine.core.errors import InvalidInput, SessionInterrupted, TurnAlreadyActive
+from engine.core.ids import is_id
+from engine.core.interrupts import is_paused, pausing
+from engine.core.messages import ClientContext, Message, ToolMessage
+from engine.core.queued import enqueue
+from engine.core.state import State, Turn
+from engine.core.status import active_turn, status
+from engine.core.turns import start_turn
+from engine.core.worker import ClientAction, ClientMessages, SessionStart
 
 NOT_ANSWERED = "not answered"
 """What a model reads about a client call that the person passed over."""
@@ -35,76 +39,81 @@ def create(draft: Draft, birth: Birth) -> None:
     )
 
 
-def client_view(draft: Draft, command: ClientView) -> str | None:
-    """Apply a view and its answers; return the turn it started, resumed or joined.
+def append_messages(draft: Draft, command: AppendMessages) -> str | None:
+    """Take messages at the head; return the turn they start, join, wait for or belong to.
 
-    In this order: the view lands and the head moves there, client calls are answered,
-    interrupts are answered, new messages are recorded.
+    1. A turn id that was used: that turn, and nothing else.
+    2. Every message is recorded or accepted already: its turn, and nothing else.
+    3. The branch is paused: refused, with `queue` too.
+    4. No turn is open on the branch: one starts.
+    5. The turn waits only for client calls: the messages join it.
+    6. It runs: with `queue` they wait behind it, else they are refused.
 
     Raises:
-        InvalidView: rule 2 of section 3.
-        TurnAlreadyActive: the running turn would have to be left.
-        SessionInterrupted: (unless `lenient`) the branch stays paused.
-        InvalidAnswer: (unless `lenient`) an answer does not fit.
+        InvalidInput: the turn id cannot be one.
+        SessionInterrupted: 3.
+        TurnAlreadyActive: 6.
     """
-    landing = land(draft.state, command.messages)
-    place = find_place(draft.state, landing, command.answers)
-    cleared: list[bool] = []
-    leaves = _active_status(draft)
-    if place.is_held:
-        # Every path waits. Once the answers are in, the view may go where it belongs.
-        cleared = [_answer(draft, command, answer) for answer in command.answers]
-        place = find_place(draft.state, landing, command.answers)
-    _go(draft, landing, place, leaves)
-    turn = active_turn(draft.state)
-    was = _active_status(draft)
-    ended = [_answer_client_call(draft, message) for message in landing.tool_answers]
-    if not cleared:
-        cleared = [_answer(draft, command, answer) for answer in command.answers]
-    touched = any(cleared) or any(ended)
-    if not landing.remainder:
-        if touched:
-            return turn.id if turn is not None else None
-        return _regenerate(draft, command, landing, turn) if place.asks else None
-    if place.is_held or is_paused(draft.state):
-        return _still_paused(draft, command, turn, touched=touched)
+    if command.turn_id is not None and _is_known(draft, command.turn_id):
+        return command.turn_id
+    state = draft.state
+    landing = land_at_head(state, command.messages)
+    if not landing.remainder and not landing.tool_answers:
+        return _turn_of(state, command.messages)
+    if is_paused(state):
+        raise SessionInterrupted([i.id for i in pausing(state)])
+    turn = active_turn(state)
     if turn is None:
-        return _begin(draft, command, landing)
-    if was == "running" and not any(cleared):
+        return begin(draft, command.client, landing, command.turn_id)
+    was = status(state, turn)
+    if was == "running" and not command.queue:
         raise TurnAlreadyActive(turn.id)
-    _join(draft, command, landing, turn)
+    for message in landing.tool_answers:
+        answer_client_call(draft, message)
+    if not landing.remainder:
+        return turn.id
+    if was == "running":
+        return enqueue(draft, turn, landing.remainder, command.client, command.turn_id)
+    join(draft, command.client, landing, turn)
     return turn.id
 
 
-def _active_status(draft: Draft) -> TurnStatus | None:
-    turn = active_turn(draft.state)
-    return status(draft.state, turn) if turn is not None else None
+def _is_known(draft: Draft, turn_id: str) -> bool:
+    if not is_id(turn_id):
+        raise InvalidInput("turn_id", "an id is 1 to 256 characters, none of them a control")
+    queued = any(waiting.id == turn_id for waiting in draft.state.control.queue)
+    return queued or draft.state.turn(turn_id) is not None or draft.env.was_used(turn_id)
 
 
-def _go(draft: Draft, landing: Landing, place: Place, leaves: TurnStatus | None) -> None:
-    """Move the head to where the view belongs; the turn that is left is parked.
+def _turn_of(state: State, messages: tuple[Message, ...]) -> str | None:
+    """Return the turn that messages belong to which came before."""
+    if not messages:
+        return None
+    last = messages[-1].id
+    node = state.tree.get(last)
+    return node.turn_id if node is not None else accepted_ids(state).get(last)
 
-    `leaves` is what the turn of the active branch was doing when the view came.
+
+def take_action(draft: Draft, command: TakeAction) -> str | None:
+    """Ask the worker about an action. Without one that wants it, nothing comes of it.
 
     Raises:
-        TurnAlreadyActive: it runs. Only a turn that is paused or waits can be left.
+        InvalidInput: it has no name.
     """
-    if place.head == draft.state.control.head and place.turn_id is None:
-        return
+    if not command.name:
+        raise InvalidInput("name", "an action has a name")
     turn = active_turn(draft.state)
-    if turn is not None:
-        if leaves == "running":
-            raise TurnAlreadyActive(turn.id)
-        park(draft, turn)
-    if landing.unknown_history:
-        draft.notice("unknown_history", "none of these messages is recorded: a new branch")
-    draft.emit(ev.HeadMoved(message_id=place.head), place.turn_id)
+    turn_id = turn.id if turn is not None else None
+    action = ClientAction(name=command.name, args=command.args)
+    if draft.env.agent.wants_trigger(action.type):
+        draft.trigger(turn_id, action)
+    return turn_id
 
 
-def _answer_client_call(draft: Draft, message: ToolMessage) -> bool:
-    """A tool message in the view ends an open client call; it is recorded under its own id.
+def answer_client_call(draft: Draft, message: ToolMessage) -> bool:
+    """A tool message ends an open client call; it is recorded under its own id.
 
-    Only a call of the path the view has landed on.
+    Only a call of the active path.
     """
     call = draft.state.call(message.tool_call_id)
     if call is None or draft.state.is_parked(call.turn_id):
@@ -115,55 +124,22 @@ def _answer_client_call(draft: Draft, message: ToolMessage) -> bool:
     return True
 
 
-def _answer(draft: Draft, command: ClientView, answer: Answer) -> bool:
-    try:
-        if clear(draft, answer, "client"):
-            return True
-    except InvalidAnswer as error:
-        if not command.lenient:
-            raise
-        draft.notice("invalid_answer", str(error))
-        return False
-    draft.notice("unknown_interrupt", f"Interrupt {answer.interrupt_id} is not open.")
-    return False
-
-
-def _still_paused(
-    draft: Draft, command: ClientView, turn: Turn | None, *, touched: bool
-) -> str | None:
-    waiting = [i.id for i in pausing(draft.state)]
-    if not command.lenient:
-        raise SessionInterrupted(waiting)
-    draft.notice("session_interrupted", str(SessionInterrupted(waiting)))
-    return turn.id if turn is not None and touched else None
-
-
-def _regenerate(
-    draft: Draft, command: ClientView, landing: Landing, turn: Turn | None
-) -> str | None:
-    """A view that adds nothing asks for a reply when it ends on a user or tool message."""
-    if command.answers or not command.regenerate or turn is not None:
-        return None
-    if not landing.asks or is_paused(draft.state):
-        return None
-    return _begin(draft, command, landing)
-
-
-def _begin(draft: Draft, command: ClientView, landing: Landing) -> str:
+def begin(draft: Draft, client: ClientContext, landing: Landing, turn_id: str | None = None) -> str:
+    """Start a turn with what is new."""
     is_first = draft.state.control.seq == 1
-    turn = start_turn(draft, _context(command.client, landing))
+    turn = start_turn(draft, _context(client, landing), turn_id)
     if is_first and draft.env.agent.wants_trigger("session.start"):
         draft.trigger(turn.id, SessionStart())
     draft.trigger(turn.id, _trigger(draft, landing, turn.client))
     return turn.id
 
 
-def _join(draft: Draft, command: ClientView, landing: Landing, turn: Turn) -> None:
+def join(draft: Draft, client: ClientContext, landing: Landing, turn: Turn) -> None:
     """New messages join the open turn; client calls they pass over are given up."""
     for call in draft.state.calls_of(turn.id):
         if call.kind == "client":
             stop_call(draft, call, NOT_ANSWERED)
-    draft.trigger(turn.id, _trigger(draft, landing, _context(command.client, landing)))
+    draft.trigger(turn.id, _trigger(draft, landing, _context(client, landing)))
 
 
 def _context(client: ClientContext, landing: Landing) -> ClientContext:

@@ -7,9 +7,11 @@ from datetime import UTC, datetime
 from typing import Any, cast
 
 from engine.core import events as ev
+from engine.core.approvals import is_approval
+from engine.core.calls import start_clock
 from engine.core.commands import Answer, Caller
 from engine.core.draft import Draft
-from engine.core.errors import InvalidAnswer, InvalidInput
+from engine.core.errors import Forbidden, InvalidAnswer, InvalidInput
 from engine.core.messages import Json, members
 from engine.core.state import OpenInterrupt, State
 from engine.core.worker import InterruptResumed, InterruptStatus
@@ -51,7 +53,7 @@ def raise_interrupt(
     draft: Draft,
     turn_id: str | None,
     *,
-    origin: Caller | str,
+    origin: ev.Origin,
     reason: str,
     interrupt_id: str | None,
     payload: Json,
@@ -73,7 +75,7 @@ def raise_interrupt(
     draft.emit(
         ev.SessionInterrupted(
             interrupt_id=raised_id,
-            origin=cast("Any", origin),
+            origin=origin,
             reason=reason,
             payload=payload,
             anchor=anchor,
@@ -128,11 +130,13 @@ def clear(draft: Draft, answer: Answer, caller: Caller) -> bool:
     """Clear one interrupt by id; an old or unknown id does nothing and returns false.
 
     Raises:
-        InvalidAnswer: the answer does not fit; the interrupt stays open.
+        InvalidAnswer, Forbidden: the answer cannot be taken; the interrupt stays open.
     """
     interrupt = draft.state.interrupt(answer.interrupt_id)
     if interrupt is None:
         return False
+    if interrupt.answer_by == "machine" and caller == "client":
+        raise Forbidden(f"Interrupt {interrupt.id} is not a client's to answer.")
     if answer.cancelled:
         close(draft, interrupt, "cancelled", payload=CANCELLED)
     else:
@@ -155,14 +159,14 @@ def judged(
     """Return what is recorded for an answer, and what it means to the worker.
 
     Raises:
-        InvalidAnswer: not this caller's to answer, not offered, or against the schema.
+        InvalidAnswer: not offered, or against the schema.
     """
-    if interrupt.answer_by == "machine" and caller == "client":
-        raise InvalidAnswer(interrupt.id, "it is not this caller's to answer")
     payload = _without_responder(answer.payload)
     offered = options(interrupt.payload)
     if offered is not None and caller == "client":
         value = next((o["value"] for o in offered if _same(o["value"], payload)), _NOTHING)
+        if value is _NOTHING and is_approval(interrupt.payload) and "approved" in members(payload):
+            value = payload
         if value is _NOTHING:
             raise InvalidAnswer(interrupt.id, "the answer is not one of the options offered")
         resolved = {"status": "resolved", "payload": value}
@@ -192,6 +196,9 @@ def close(
         ),
         interrupt.turn_id,
     )
+    call = draft.state.call(interrupt.tool_call_id) if interrupt.tool_call_id else None
+    if call is not None and call.deadline is not None and not _is_held(draft.state, call.id):
+        start_clock(draft, call, attempt=call.attempt)
     if paused_active:
         draft.trigger(
             interrupt.turn_id,
@@ -203,8 +210,18 @@ def close(
                 payload=payload,
                 responder=responder,
                 tool_call_id=interrupt.tool_call_id,
+                prompt_type=_prompt_type(interrupt.payload),
             ),
         )
+
+
+def _is_held(state: State, call_id: str) -> bool:
+    return any(i.tool_call_id == call_id for i in state.control.interrupts)
+
+
+def _prompt_type(payload: Json) -> str | None:
+    said = members(members(payload).get("metadata")).get("type")
+    return said if isinstance(said, str) else None
 
 
 def options(payload: Json) -> list[dict[str, Json]] | None:

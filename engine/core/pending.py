@@ -28,7 +28,7 @@ def pending(state: State) -> list[Work]:
     """Return everything that must be running now."""
     work: list[Work] = []
     for call in state.control.calls:
-        if call.attempt > 0:
+        if call.attempt > 0 and call.kind != "worker":
             kind: WorkKind = "model" if call.kind == "llm" else "tool"
             work.append(Work(kind, call.id, call.attempt, call.not_before))
     work.extend(

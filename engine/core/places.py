@@ -11,7 +11,7 @@ from engine.core.commands import Answer
 from engine.core.errors import TurnAlreadyActive
 from engine.core.interrupts import pauses, pausing
 from engine.core.state import OpenInterrupt, State, Turn
-from engine.core.turns import active_turn, status
+from engine.core.status import active_turn, status
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

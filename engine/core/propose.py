@@ -5,13 +5,15 @@ A worker sees this as `proposed`; an agent without a worker gets it applied.
 Source: `protocol.md` sections 5 and 6.
 """
 
+from engine.core import values
+from engine.core.approvals import APPROVAL, approves, refusal, start_calls
 from engine.core.draft import Draft
-from engine.core.messages import Json, ToolMessage, members
+from engine.core.messages import ToolMessage
 from engine.core.results import result_text
 from engine.core.toolinput import input_of
 from engine.core.worker import (
     CallModel,
-    CallTool,
+    ClientAction,
     ClientMessages,
     DecisionResponse,
     GiveError,
@@ -25,9 +27,6 @@ from engine.core.worker import (
     Trigger,
 )
 
-DECLINED = "a person declined"
-"""What a model reads about a call that somebody did not approve."""
-
 
 def propose(
     draft: Draft, turn_id: str | None, trigger: Trigger, own: str | None
@@ -38,6 +37,8 @@ def propose(
     """
     match trigger:
         case SessionStart():
+            return DecisionResponse(agent=values.config(draft.env.agent, draft.state.control))
+        case ClientAction():
             return DecisionResponse()
         case ClientMessages():
             return _record_input(draft, turn_id, trigger, own)
@@ -47,7 +48,7 @@ def propose(
         case ToolFinished():
             return _record_result(draft, turn_id, trigger, own)
         case LlmFinished():
-            return _record_reply(trigger)
+            return _record_reply(draft, trigger)
         case InterruptResumed():
             return _after_answer(draft, turn_id, trigger, own)
 
@@ -90,16 +91,13 @@ def _record_result(
     return DecisionResponse(messages=(message,), actions=actions)
 
 
-def _record_reply(trigger: LlmFinished) -> DecisionResponse:
+def _record_reply(draft: Draft, trigger: LlmFinished) -> DecisionResponse:
     """Record the reply and start its tool calls. What cannot go on ends the turn by itself."""
     if trigger.message is None:
         return DecisionResponse()
     return DecisionResponse(
         messages=(*trigger.reasoning, trigger.message),
-        actions=tuple(
-            CallTool(id=call.id, name=call.name, arguments=call.arguments)
-            for call in trigger.message.tool_calls
-        ),
+        actions=start_calls(draft.env, trigger.message.tool_calls),
     )
 
 
@@ -109,14 +107,20 @@ def _after_answer(
     """Go on where the question stopped.
 
     1. It holds a function tool's call: run it, or say that a person declined. Arguments
-       that cannot be used are refused, whoever approved them.
-    2. Something of the turn is still open or waits: nothing.
-    3. Else the model goes on.
+       that cannot be used are refused, whoever approved them. A worker that gates the tool
+       and was not asked yet still is.
+    2. It asked for leave to run a worker's tool: say that a person declined, or let the
+       worker have it.
+    3. Something of the turn is still open or waits: nothing.
+    4. Else the model goes on.
     """
     call = draft.state.call(trigger.tool_call_id) if trigger.tool_call_id else None
-    if call is not None and call.kind == "function" and call.attempt == 0:
-        if not is_approval(trigger.answer):
-            return DecisionResponse(actions=(GiveError(id=call.id, error=DECLINED),))
+    is_function = call is not None and call.kind == "function"
+    if call is not None and call.attempt == 0 and (is_function or trigger.prompt_type == APPROVAL):
+        if not approves(trigger.answer):
+            return DecisionResponse(actions=(GiveError(id=call.id, error=refusal(trigger.answer)),))
+        if not is_function or _is_to_be_gated(draft, call.id):
+            return DecisionResponse()
         checked = input_of(draft.env, call.name, call.arguments)
         return DecisionResponse(actions=_start_or_refuse(draft, call.id, call.name, checked))
     if turn_id is None or not _may_call_model(draft, turn_id, own):
@@ -124,15 +128,25 @@ def _after_answer(
     return DecisionResponse(actions=(CallModel(),))
 
 
-def is_approval(answer: Json) -> bool:
-    """Whether an answer approves: exactly `true`, or an object whose `approved` is `true`."""
-    return answer is True or members(answer).get("approved") is True
+def _is_to_be_gated(draft: Draft, call_id: str) -> bool:
+    """Whether a worker that gates tools has still to be asked about a call."""
+    if not draft.env.agent.wants_trigger("tool.execute"):
+        return False
+    waiting = (*draft.state.control.decisions, *draft.raised)
+    return any(isinstance(w.trigger, ToolExecute) and w.trigger.id == call_id for w in waiting)
 
 
 def _may_call_model(draft: Draft, turn_id: str | None, own: str | None) -> bool:
-    """Whether the model may be called: nothing else of the turn is open or waits in line."""
+    """Whether the model may be called: nothing else of the turn is open or waits in line.
+
+    A client's action that waits is no reason to wait: it proposes no model call.
+    """
     if draft.state.calls_of(turn_id):
         return False
-    if any(d.turn_id == turn_id and d.id != own for d in draft.state.control.decisions):
-        return False
-    return not any(raised.turn_id == turn_id for raised in draft.raised)
+    waiting = (
+        *(d for d in draft.state.control.decisions if d.id != own),
+        *draft.raised,
+    )
+    return not any(
+        each.turn_id == turn_id and not isinstance(each.trigger, ClientAction) for each in waiting
+    )

@@ -3,12 +3,25 @@
 Source: `protocol.md` section 5.
 """
 
+from dataclasses import replace
+
+from engine.core import values
 from engine.core.draft import Draft
 from engine.core.env import Env
 from engine.core.messages import in_call_order
 from engine.core.propose import propose
-from engine.core.state import Decision, State
-from engine.core.worker import CallInFlight, DecisionRequest, Identity, OpenQuestion
+from engine.core.state import Call, Decision, State
+from engine.core.status import call_status
+from engine.core.worker import (
+    Branching,
+    CallInFlight,
+    DecisionRequest,
+    Identity,
+    MessageTree,
+    OpenQuestion,
+    ToolExecute,
+    Trigger,
+)
 
 
 def decision_request(state: State, env: Env, decision: Decision) -> DecisionRequest:
@@ -22,23 +35,12 @@ def decision_request(state: State, env: Env, decision: Decision) -> DecisionRequ
         decision_id=decision.id,
         attempt=decision.attempt,
         identity=Identity(id=control.owner),
-        trigger=decision.trigger,
+        trigger=_trigger(decision),
         proposed=propose(Draft(state, env), decision.turn_id, decision.trigger, decision.id),
         state=control.state,
-        agent=control.agent,
+        agent=values.config(env.agent, control),
         messages=in_call_order(path),
-        calls=[
-            CallInFlight(
-                id=call.id,
-                kind=call.kind,
-                attempt=call.attempt,
-                name=call.name or None,
-                arguments=call.arguments or None,
-                anchor=call.anchor,
-                deadline=call.deadline,
-            )
-            for call in control.calls
-        ],
+        calls=[_in_flight(call) for call in control.calls],
         interrupts=[
             OpenQuestion(
                 interrupt_id=interrupt.id,
@@ -50,4 +52,35 @@ def decision_request(state: State, env: Env, decision: Decision) -> DecisionRequ
             for interrupt in control.interrupts
         ],
         deadline=decision.deadline,
+        message_tree=_message_tree(state) if env.agent.send_tree else None,
+    )
+
+
+def _trigger(decision: Decision) -> Trigger:
+    """Return why the worker is asked: about a call, also how often and until when."""
+    if not isinstance(decision.trigger, ToolExecute):
+        return decision.trigger
+    return replace(decision.trigger, attempt=decision.attempt, deadline=decision.deadline)
+
+
+def _in_flight(call: Call) -> CallInFlight:
+    return CallInFlight(
+        id=call.id,
+        kind=call.kind,
+        status=call_status(call),
+        attempt=call.attempt,
+        name=call.name or None,
+        arguments=call.arguments or None,
+        anchor=call.anchor,
+        deadline=call.deadline,
+    )
+
+
+def _message_tree(state: State) -> MessageTree:
+    """Return every branch; the tree must be loaded whole."""
+    return MessageTree(
+        messages=[
+            Branching(message=node.message, parent_id=node.parent_id) for node in state.tree.nodes()
+        ],
+        head_id=state.control.head,
     )

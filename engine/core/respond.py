@@ -3,15 +3,20 @@
 Source: `protocol.md` section 5, the tables of the response and of the actions.
 """
 
+from typing import Literal
+
 from engine.core import events as ev
+from engine.core import values
 from engine.core.calls import end_tool_call, request_model_call, request_tool_call, start_tool
 from engine.core.commands import Answer
 from engine.core.draft import Draft
-from engine.core.errors import InvalidAnswer, InvalidInput, InvalidResponse
+from engine.core.errors import Forbidden, InvalidAnswer, InvalidInput, InvalidResponse
 from engine.core.interrupts import clear, held_call, raise_interrupt
 from engine.core.messages import ClientContext, Message
+from engine.core.retries import problem_of
 from engine.core.state import Call, Turn
-from engine.core.turns import TURN_DONE, active_turn, complete, start_turn
+from engine.core.status import active_turn
+from engine.core.turns import TURN_DONE, complete, start_turn
 from engine.core.worker import (
     Action,
     CallModel,
@@ -31,7 +36,12 @@ from engine.core.worker import (
 
 
 def respond(
-    draft: Draft, turn_id: str | None, trigger: Trigger, response: DecisionResponse
+    draft: Draft,
+    turn_id: str | None,
+    trigger: Trigger,
+    response: DecisionResponse,
+    *,
+    by: Literal["worker", "engine"] = "worker",
 ) -> dict[str, str]:
     """Apply a response; return the interrupt ids that were replaced (asked for → given).
 
@@ -40,9 +50,10 @@ def respond(
     """
     _check(response)
     _record(draft, turn_id, _messages(trigger, response))
-    _write_values(draft, turn_id, response)
+    values.write(draft, turn_id, response)
     replaced: dict[str, str] = {}
     held: set[str] = set()
+    asks = any(isinstance(action, Interrupt) for action in response.actions)
     for index, action in enumerate(response.actions):
         where = f"actions[{index}]"
         match action:
@@ -51,11 +62,14 @@ def respond(
                 if call_id is not None and call_id in held:
                     raise InvalidResponse(where, f"call {call_id} is held by another interrupt")
                 held |= {call_id} if call_id is not None else set()
-                given = _interrupt(draft, turn_id, action, call_id, where)
+                given = _interrupt(draft, turn_id, action, call_id, where, origin=by)
                 if action.interrupt_id is not None and given != action.interrupt_id:
                     replaced[action.interrupt_id] = given
             case Done():
                 _done(draft, turn_id, action)
+            case CallTool():
+                beside = asks and not action.waits
+                _call_tool(draft, turn_id, action, where, beside=beside)
             case _:
                 _act(draft, turn_id, trigger, action, where)
     return replaced
@@ -70,6 +84,8 @@ def _check(response: DecisionResponse) -> None:
             raise InvalidResponse(where, f"{action.type} cannot stand beside an interrupt")
         if isinstance(action, Interrupt) and not action.reason:
             raise InvalidResponse(f"{where}.reason", "an interrupt needs a reason")
+        if isinstance(action, CallModel | CallTool) and (problem := problem_of(action.retry)):
+            raise InvalidResponse(f"{where}.retry.{problem[0]}", problem[1])
         if isinstance(action, Done) and index != len(response.actions) - 1:
             raise InvalidResponse(where, "nothing can follow done")
 
@@ -89,26 +105,19 @@ def _record(draft: Draft, turn_id: str | None, messages: tuple[Message, ...]) ->
         draft.emit(ev.MessageNew(message=message, parent_id=draft.state.control.head), turn_id)
 
 
-def _write_values(draft: Draft, turn_id: str | None, response: DecisionResponse) -> None:
-    """`{}` clears: what was cleared reads as `None` again."""
-    if response.state is not None:
-        draft.emit(ev.StateUpdated(state=response.state or None), turn_id)
-    if response.agent is not None:
-        draft.emit(ev.AgentUpdated(agent=response.agent or None), turn_id)
-    if response.shared_state is not None:
-        draft.emit(ev.SharedStateUpdated(state=response.shared_state), turn_id)
+def _call_tool(
+    draft: Draft, turn_id: str | None, action: CallTool, where: str, *, beside: bool
+) -> None:
+    call_id = action.id or draft.env.new_id("call")
+    if draft.state.call(call_id) is not None or draft.env.was_used(call_id):
+        raise InvalidResponse(f"{where}.id", f"call {call_id} exists; ids are used once")
+    request_tool_call(draft, _turn(draft, turn_id), call_id, action, beside=beside)
 
 
 def _act(draft: Draft, turn_id: str | None, trigger: Trigger, action: Action, where: str) -> None:
     match action:
         case CallModel():
             request_model_call(draft, _turn(draft, turn_id), action)
-        case CallTool():
-            call_id = action.id or draft.env.new_id("call")
-            if draft.state.call(call_id) is not None or draft.env.was_used(call_id):
-                raise InvalidResponse(f"{where}.id", f"call {call_id} exists; ids are used once")
-            turn = _turn(draft, turn_id)
-            request_tool_call(draft, turn, call_id, action.name, action.arguments)
         case RunTool():
             call = _open_call(draft, trigger, action.id, None, where)
             if call.kind != "function" or call.attempt > 0:
@@ -124,20 +133,26 @@ def _act(draft: Draft, turn_id: str | None, trigger: Trigger, action: Action, wh
             answer = Answer(interrupt_id=action.interrupt_id, payload=action.payload)
             try:
                 clear(draft, answer, "machine")
-            except InvalidAnswer as error:
-                raise InvalidResponse(where, error.reason) from error
-        case Interrupt() | Done():  # pragma: no cover - the caller keeps these two
+            except (InvalidAnswer, Forbidden) as error:
+                raise InvalidResponse(where, str(error)) from error
+        case Interrupt() | Done() | CallTool():  # pragma: no cover - the caller keeps these
             raise AssertionError(action)
 
 
 def _interrupt(
-    draft: Draft, turn_id: str | None, action: Interrupt, call_id: str | None, where: str
+    draft: Draft,
+    turn_id: str | None,
+    action: Interrupt,
+    call_id: str | None,
+    where: str,
+    *,
+    origin: Literal["worker", "engine"],
 ) -> str:
     try:
         return raise_interrupt(
             draft,
             turn_id,
-            origin="worker",
+            origin=origin,
             reason=action.reason,
             interrupt_id=action.interrupt_id,
             payload=action.payload,
@@ -182,6 +197,7 @@ def _open_call(
     call = draft.state.call(wanted)
     if call is None or call.kind == "llm":
         raise InvalidResponse(f"{where}.id", f"tool call {wanted} is not open")
-    if attempt is not None and attempt != call.attempt:
+    is_own = call.kind == "worker" and call.attempt == 0
+    if attempt is not None and attempt != call.attempt and not is_own:
         raise InvalidResponse(f"{where}.attempt", f"attempt {call.attempt} is running")
     return call

@@ -1,9 +1,13 @@
-"""Whether a failed attempt is followed by another, and when."""
+"""Whether a failed attempt is followed by another, and when; and who may say so."""
 
 from datetime import datetime, timedelta
 
 from engine.core.env import Env, RetryPolicy
 from engine.core.events import Retry
+from engine.core.worker import RetryOverride
+
+LONGEST = 366 * 24 * 3600
+"""Seconds an override may name: more is a mistake in its unit."""
 
 
 def retry_of(
@@ -37,3 +41,18 @@ def retry_of(
         at=at,
         deadline=min(deadline, expires) if expires is not None else deadline,
     )
+
+
+def problem_of(override: RetryOverride | None) -> tuple[str, str] | None:
+    """Return what is wrong with an override, field and reason, or `None`."""
+    if override is None:
+        return None
+    if override.attempts is not None and override.attempts < 1:
+        return "attempts", "at least one"
+    for name in ("run", "total", "base"):
+        said = getattr(override, name)
+        if said is not None and not 0 < said <= LONGEST:
+            return name, f"more than 0 and at most {LONGEST}"
+    if override.max is not None and not 0 <= override.max <= LONGEST:
+        return "max", f"0 to {LONGEST}"
+    return None

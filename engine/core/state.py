@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, TypeAlias
 
-from engine.core.messages import ClientContext, Json, Usage
+from engine.core.events import Origin
+from engine.core.messages import ClientContext, Json, Message, Usage
 from engine.core.tree import Tree
-from engine.core.worker import Action, Error, Trigger
+from engine.core.worker import Action, Error, RetryOverride, Trigger
 
 CallKind: TypeAlias = Literal["llm", "function", "worker", "client", "unknown"]
 
@@ -30,6 +31,16 @@ class Turn:
     client: ClientContext = ClientContext()
     error: Error | None = None
     usage: tuple[Usage, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueuedTurn:
+    """Input that waits until the turn `behind` completes."""
+
+    id: str
+    behind: str
+    messages: tuple[Message, ...]
+    client: ClientContext = ClientContext()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +67,7 @@ class Call:
     model: str | None = None
     system: str | None = None
     client: ClientContext | None = None
+    retry: RetryOverride | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +99,7 @@ class OpenInterrupt:
     id: str
     seq: int
     turn_id: str | None
-    origin: str
+    origin: Origin
     reason: str
     payload: Json = None
     anchor: str | None = None
@@ -100,8 +112,9 @@ class OpenInterrupt:
 class Control:
     """Everything open in a session, and the values in force on its active path.
 
-    `turns` are the open ones, oldest first. `decisions` stand in the order they go
-    out. `state`, `shared_state` and `agent` are as of the head.
+    `turns` are the open ones, oldest first, `queue` those that wait for one to complete,
+    in the order they came. `decisions` stand in the order they go out. `state`,
+    `shared_state` and `agent` are as of the head.
     """
 
     session_id: str
@@ -112,6 +125,7 @@ class Control:
     seq: int = 0
     head: str | None = None
     turns: tuple[Turn, ...] = ()
+    queue: tuple[QueuedTurn, ...] = ()
     calls: tuple[Call, ...] = ()
     decisions: tuple[Decision, ...] = ()
     interrupts: tuple[OpenInterrupt, ...] = ()

@@ -4,12 +4,18 @@ A `Tree` is a view on a shared, append-only store, read up to a length. Recordin
 message gives a new view and leaves the old one as it was: it can be read while a commit
 is under way, and a commit that fails costs dropping one reference. Only appending is not
 for everybody: appending to an older view forgets what was appended since.
+
+Beside its messages a tree knows where values were written (`Mark`), not what they are.
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias
 
 from engine.core.messages import Message
+
+ValueKind: TypeAlias = Literal["state", "shared_state", "agent"]
+"""The worker's memory, the state that clients see, the agent's config."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,51 +29,110 @@ class Node:
     turn_id: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A value was written while `anchor` was the head. `seq` is that of its event."""
+
+    kind: ValueKind
+    anchor: str | None
+    seq: int
+
+
 class Tree:
     """Messages by id, with their parents. `complete` is false when only some were loaded."""
 
-    __slots__ = ("_children", "_index", "_length", "_nodes", "complete")
+    __slots__ = ("_children", "_entries", "_index", "_length", "_marks", "_size", "complete")
 
     def __init__(self, *, complete: bool = True) -> None:
-        self._nodes: list[Node] = []
+        self._entries: list[Node | Mark] = []
         self._index: dict[str, int] = {}
         self._children: dict[str | None, list[int]] = {}
+        self._marks: dict[str | None, list[int]] = {}
         self._length = 0
+        self._size = 0
         self.complete = complete
 
     def __len__(self) -> int:
-        return self._length
+        return self._size
 
     def __contains__(self, message_id: object) -> bool:
         return isinstance(message_id, str) and self.get(message_id) is not None
 
-    def get(self, message_id: str | None) -> Node | None:
-        """Return the node of a message, or `None` when it is not recorded (or not loaded)."""
-        index = self._length if message_id is None else self._index.get(message_id, self._length)
-        return self._nodes[index] if index < self._length else None
+    # ------------------------------------------------------------- growing
 
     def append(
         self, message: Message, parent_id: str | None, seq: int, turn_id: str | None
     ) -> "Tree":
         """Return a tree that also holds `message` below `parent_id`."""
         parent = self.get(parent_id)
-        self._add(Node(message, parent_id, seq, parent.depth + 1 if parent else 0, turn_id))
-        grown = Tree(complete=self.complete)
-        grown._nodes, grown._index, grown._children = self._nodes, self._index, self._children
-        grown._length = len(self._nodes)
-        return grown
+        depth = parent.depth + 1 if parent else 0
+        self._add(Node(message, parent_id, seq, depth, turn_id))
+        return self._grown(self._size + 1)
 
-    def load(self, nodes: Iterable[Node]) -> None:
-        """Add recorded messages that were not loaded so far (parents before children)."""
+    def mark(self, kind: ValueKind, anchor: str | None, seq: int) -> "Tree":
+        """Return a tree that also knows that a value was written at `anchor`."""
+        self._add(Mark(kind, anchor, seq))
+        return self._grown(self._size)
+
+    def load(self, nodes: Iterable[Node], marks: Iterable[Mark] = ()) -> None:
+        """Add what is recorded and was not loaded so far (parents before children)."""
         for node in nodes:
             if node.message.id not in self:
-                self._add(node)
+                parent = self.get(node.parent_id)
+                self._add(replace(node, depth=parent.depth + 1 if parent else 0))
                 self._length += 1
+                self._size += 1
+        for mark in marks:
+            if mark not in self._marks_at(mark.anchor):
+                self._add(mark)
+                self._length += 1
+
+    def _grown(self, size: int) -> "Tree":
+        grown = Tree(complete=self.complete)
+        grown._entries, grown._index = self._entries, self._index
+        grown._children, grown._marks = self._children, self._marks
+        grown._length, grown._size = len(self._entries), size
+        return grown
+
+    def _add(self, entry: Node | Mark) -> None:
+        while len(self._entries) > self._length:
+            self._forget(self._entries.pop())
+        match entry:
+            case Node():
+                self._index[entry.message.id] = self._length
+                self._children.setdefault(entry.parent_id, []).append(self._length)
+            case Mark():
+                self._marks.setdefault(entry.anchor, []).append(self._length)
+        self._entries.append(entry)
+
+    def _forget(self, entry: Node | Mark) -> None:
+        """Take out the entry that was added last: it is also the last of each of its lists."""
+        match entry:
+            case Node():
+                del self._index[entry.message.id]
+                self._children[entry.parent_id].pop()
+            case Mark():
+                self._marks[entry.anchor].pop()
+
+    # ------------------------------------------------------------- reading
+
+    def get(self, message_id: str | None) -> Node | None:
+        """Return the node of a message, or `None` when it is not recorded (or not loaded)."""
+        index = self._length if message_id is None else self._index.get(message_id, self._length)
+        entry = self._entries[index] if index < self._length else None
+        return entry if isinstance(entry, Node) else None
+
+    def nodes(self) -> Iterator[Node]:
+        """Walk over every message that is loaded, in the order they were."""
+        for entry in self._entries[: self._length]:
+            if isinstance(entry, Node):
+                yield entry
 
     def children(self, message_id: str | None) -> list[Node]:
         """Return what was recorded right below a message (`None`: at the root), oldest first."""
-        indexes = self._children.get(message_id, ())
-        return [self._nodes[index] for index in indexes if index < self._length]
+        entries = (self._entries[i] for i in self._children.get(message_id, ()) if i < self._length)
+        found = [entry for entry in entries if isinstance(entry, Node)]
+        return sorted(found, key=lambda node: node.seq)
 
     def path(self, head_id: str | None) -> list[Node]:
         """Return the nodes from the root to `head_id`."""
@@ -101,12 +166,22 @@ class Tree:
         """Whether a message is `head_id` or stands above it."""
         return message_id == head_id or self.child_towards(message_id, head_id) is not None
 
-    def _add(self, node: Node) -> None:
-        while len(self._nodes) > self._length:
-            forgotten = self._nodes.pop()
-            del self._index[forgotten.message.id]
-            # The last one added is the last child of its parent.
-            self._children[forgotten.parent_id].pop()
-        self._index[node.message.id] = self._length
-        self._children.setdefault(node.parent_id, []).append(self._length)
-        self._nodes.append(node)
+    def in_force(self, head_id: str | None) -> dict[ValueKind, int]:
+        """Return which event wrote each value that holds on the path to `head_id`.
+
+        That is the newest one at the lowest message that has any. A kind that was never
+        written there is left out.
+        """
+        found: dict[ValueKind, int] = {}
+        if not self._marks:
+            return found
+        for anchor in (*(node.message.id for node in self.upward(head_id)), None):
+            newest: dict[ValueKind, int] = {}
+            for mark in self._marks_at(anchor):
+                newest[mark.kind] = max(mark.seq, newest.get(mark.kind, 0))
+            found = newest | found
+        return found
+
+    def _marks_at(self, anchor: str | None) -> list[Mark]:
+        entries = (self._entries[i] for i in self._marks.get(anchor, ()) if i < self._length)
+        return [entry for entry in entries if isinstance(entry, Mark)]

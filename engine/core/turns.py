@@ -3,33 +3,29 @@
 Source: `protocol.md` section 4.
 """
 
-from typing import Literal, TypeAlias
-
 from engine.core import events as ev
 from engine.core.calls import record_unanswered, stop_call
 from engine.core.draft import Draft
 from engine.core.interrupts import CANCELLED, is_paused, pausing
 from engine.core.messages import AssistantMessage, ClientContext, Json, ToolMessage
-from engine.core.state import State, Turn
-from engine.core.worker import Error
-
-TurnStatus: TypeAlias = Literal["running", "paused", "waiting", "parked"]
+from engine.core.state import Decision, State, Turn
+from engine.core.status import active_turn
+from engine.core.worker import ClientAction, Error
 
 TURN_DONE = "ended: the turn is done"
 TURN_CANCELLED = "cancelled: the turn ended"
 """What a model reads for calls that were open when their turn ended."""
 
 
-def start_turn(draft: Draft, client: ClientContext) -> Turn:
-    """Begin a turn."""
-    turn_id = draft.env.new_id("turn")
-    draft.emit(ev.TurnStarted(client=None if client == ClientContext() else client), turn_id)
+DROPPING = {"cancelled", "abandoned"}
+"""How a turn ends that takes along what waits behind it."""
+
+
+def start_turn(draft: Draft, client: ClientContext, turn_id: str | None = None) -> Turn:
+    """Begin a turn, under an id somebody chose or a fresh one."""
+    started = ev.TurnStarted(client=None if client == ClientContext() else client)
+    draft.emit(started, turn_id or draft.env.new_id("turn"))
     return draft.state.control.turns[-1]
-
-
-def active_turn(state: State) -> Turn | None:
-    """Return the open turn of the active branch. All others are parked."""
-    return next((turn for turn in state.control.turns if not turn.parked), None)
 
 
 def park(draft: Draft, turn: Turn) -> None:
@@ -62,29 +58,24 @@ def abandon(draft: Draft) -> None:
         complete(draft, turn, error=error, reason=TURN_CANCELLED)
 
 
-def status(state: State, turn: Turn) -> TurnStatus:
-    """Say what an open turn is doing: running, or waiting for somebody, or left."""
-    if turn.parked:
-        return "parked"
-    if is_paused(state):
-        return "paused"
-    calls = state.calls_of(turn.id)
-    waits = any(d.turn_id == turn.id for d in state.control.decisions)
-    if calls and not waits and all(call.kind == "client" for call in calls):
-        return "waiting"
-    return "running"
-
-
 def complete(
     draft: Draft, turn: Turn, *, data: Json = None, error: Error | None = None, reason: str
 ) -> None:
-    """End a turn: stop its calls, drop its decisions, end its interrupts, say how it ended."""
+    """End a turn: stop its calls, drop its decisions, end its interrupts, say how it ended.
+
+    What a client asked for beside it goes on: its actions outside the turn, its queued
+    input as the next one. Not when the turn was cancelled or abandoned.
+    """
+    dropping = error is not None and error.code in DROPPING
     for call in draft.state.calls_of(turn.id):
         stop_call(draft, call, reason)
     for decision in draft.state.control.decisions:
         if decision.turn_id == turn.id:
-            draft.emit(ev.DecisionDropped(decision_id=decision.id), turn.id)
+            _let_go(draft, decision, dropping=dropping)
     draft.raised = [raised for raised in draft.raised if raised.turn_id != turn.id]
+    for queued in draft.state.control.queue if dropping else ():
+        if queued.behind == turn.id:
+            draft.emit(ev.TurnDropped(), queued.id)
     for interrupt in draft.state.control.interrupts:
         if interrupt.turn_id == turn.id:
             draft.emit(
@@ -95,6 +86,14 @@ def complete(
             )
     usage = next((t.usage for t in draft.state.control.turns if t.id == turn.id), ())
     draft.emit(ev.TurnCompleted(data=data, error=error, usage=usage), turn.id)
+
+
+def _let_go(draft: Draft, decision: Decision, *, dropping: bool) -> None:
+    """A decision's turn ends. A client's action outlives it, unless a worker has it already."""
+    if isinstance(decision.trigger, ClientAction) and not (dropping or decision.is_out):
+        draft.emit(ev.DecisionWaiting(decision_id=decision.id, trigger=decision.trigger), None)
+    else:
+        draft.emit(ev.DecisionDropped(decision_id=decision.id), decision.turn_id)
 
 
 def complete_idle(draft: Draft) -> None:

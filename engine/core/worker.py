@@ -47,6 +47,23 @@ class ToolInput:
     error: str | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetryOverride:
+    """What to change of how long work may take and how often it is tried.
+
+    `run` bounds one attempt and `total` all of them, in seconds; the wait before attempt n
+    is `min(base**n, max)` seconds with full jitter. What is left out stays as it was.
+
+    Source: `protocol.md` section 8.
+    """
+
+    run: float | None = None
+    total: float | None = None
+    attempts: int | None = None
+    base: float | None = None
+    max: float | None = None
+
+
 InterruptStatus: TypeAlias = Literal["resolved", "cancelled", "expired"]
 
 # --------------------------------------------------------------- triggers
@@ -70,14 +87,27 @@ class ClientMessages:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ClientAction:
+    """A client called an action by its name, such as a button of the page."""
+
+    name: str
+    args: Json = None
+    type: Literal["client.action"] = "client.action"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ToolExecute:
-    """The model called a tool that the worker runs or may gate."""
+    """The model called a tool that the worker runs or may gate.
+
+    `attempt` and `deadline` are those of the question: the same call may be asked about again.
+    """
 
     id: str
     name: str
     arguments: str
     input: ToolInput
     attempt: int = 1
+    deadline: datetime | None = None
     type: Literal["tool.execute"] = "tool.execute"
 
 
@@ -117,6 +147,7 @@ class InterruptResumed:
 
     `answer` is the chosen value of a resolved choice, else the payload; `None`
     unless `status` is `resolved`. `tool_call_id` is the call the interrupt held.
+    `prompt_type` is the `metadata.type` of what was asked, such as `tool.approval`.
     """
 
     interrupt_id: str
@@ -126,11 +157,18 @@ class InterruptResumed:
     payload: Json = None
     responder: Json = None
     tool_call_id: str | None = None
+    prompt_type: str | None = None
     type: Literal["interrupt.resumed"] = "interrupt.resumed"
 
 
 Trigger: TypeAlias = (
-    SessionStart | ClientMessages | ToolExecute | ToolFinished | LlmFinished | InterruptResumed
+    SessionStart
+    | ClientMessages
+    | ClientAction
+    | ToolExecute
+    | ToolFinished
+    | LlmFinished
+    | InterruptResumed
 )
 
 # ---------------------------------------------------------------- actions
@@ -143,16 +181,22 @@ class CallModel:
     model: str | None = None
     system: str | None = None
     client: ClientContext | None = None
+    retry: RetryOverride | None = None
     type: Literal["llm.call"] = "llm.call"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallTool:
-    """`tool.call`: start a tool call. The name decides where it runs."""
+    """`tool.call`: start a tool call. The name decides where it runs.
+
+    `waits`: beside an interrupt, it starts when the branch is free again and not at once.
+    """
 
     name: str
     id: str | None = None
     arguments: str = "{}"
+    waits: bool = False
+    retry: RetryOverride | None = None
     type: Literal["tool.call"] = "tool.call"
 
 
@@ -251,6 +295,7 @@ class CallInFlight:
 
     id: str
     kind: str
+    status: str
     attempt: int
     name: str | None = None
     arguments: str | None = None
@@ -270,11 +315,28 @@ class OpenQuestion:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Branching:
+    """A message and where it hangs (`None`: at the root)."""
+
+    message: Message
+    parent_id: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessageTree:
+    """Every message of a session, parents first. The active path ends at `head_id`."""
+
+    messages: Sequence[Branching]
+    head_id: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DecisionRequest:
     """One question to a worker. Returning `proposed` unchanged is always valid.
 
-    `messages` is the active path, root to head: what the model sees.
-    `deadline` is when this attempt lapses.
+    `messages` is the active path, root to head: what the model sees. `message_tree` holds
+    every branch, for an agent that asks for it. `agent` is the config in force, `ancestry`
+    the parent sessions of a subagent. `deadline` is when this attempt lapses.
     """
 
     session_id: str
@@ -291,3 +353,5 @@ class DecisionRequest:
     calls: Sequence[CallInFlight]
     interrupts: Sequence[OpenQuestion]
     deadline: datetime | None
+    message_tree: MessageTree | None = None
+    ancestry: Sequence[str] = ()

@@ -42,7 +42,7 @@ class Writer(Protocol):
         """Run a command."""
         ...
 
-    def question(self, entry: Entry, decision_id: str) -> DecisionRequest | None:
+    async def question(self, entry: Entry, decision_id: str) -> DecisionRequest | None:
         """Return what a worker is asked, if the decision still stands."""
         ...
 
@@ -196,7 +196,7 @@ class Effects:
     async def _ask_worker(
         self, entry: Entry, agent: RunnableAgent, work: Work
     ) -> cmd.Command | None:
-        request = self._sessions.question(entry, work.id)
+        request = await self._sessions.question(entry, work.id)
         if request is None or agent.worker is None:
             return None
         answer = await ask(agent.worker, request)

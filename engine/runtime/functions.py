@@ -22,11 +22,12 @@ from pydantic.errors import PydanticUserError
 from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core import to_jsonable_python
 
-from engine.core.env import FUNCTION_TOOL, RetryPolicy, ToolSpec
+from engine.core.env import FUNCTION_TOOL, ToolSpec
 from engine.core.errors import EngineError, ToolError
 from engine.core.messages import Json
 from engine.core.results import as_result
 from engine.core.text import repair, repair_json
+from engine.core.worker import RetryOverride
 
 FAILED = "the tool failed"
 """What a model reads when a tool broke: the reason is in the log, and nowhere else."""
@@ -62,7 +63,9 @@ class FunctionTool:
     """A function as a tool, checked when it is declared.
 
     Every parameter needs a type annotation and is passed by name. `name` is the
-    function's own unless given. `parameters` is a JSON Schema object.
+    function's own unless given. `parameters` is a JSON Schema object. `approve`: a person
+    is asked before a call runs. `retry` changes how long a call may take and how often it
+    is tried.
 
     Raises:
         InvalidTool: the function has no signature a model could fill.
@@ -73,11 +76,13 @@ class FunctionTool:
         function: Callable[..., Any],
         *,
         name: str | None = None,
-        retry: RetryPolicy = FUNCTION_TOOL,
+        retry: RetryOverride | None = None,
+        approve: bool = False,
     ) -> None:
         self.name = name or str(getattr(function, "__name__", function))
         self.function = function
         self.retry = retry
+        self.approve = approve
         self._arguments = _arguments_of(function, self.name)
         self.description = _first_paragraph(function)
         self.parameters: Json = _schema_of(self._arguments, self.name)
@@ -94,7 +99,8 @@ class FunctionTool:
             description=self.description,
             parameters=self.parameters,
             handler="function",
-            retry=self.retry,
+            retry=FUNCTION_TOOL.but(self.retry),
+            approve=self.approve,
         )
 
     async def run(self, arguments: Json) -> dict[str, Json]:

@@ -15,8 +15,9 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 from engine.core import commands as cmd
+from engine.core import values
 from engine.core.apply import apply
-from engine.core.env import Env
+from engine.core.env import Env, NotInMemory
 from engine.core.errors import StorageUnavailable, ThreadTaken, UnknownAgent, UnknownSession
 from engine.core.handle import Outcome, Receipt, handle
 from engine.core.ports import Clock
@@ -113,8 +114,7 @@ class Sessions:
         async with entry.lock:
             for _ in range(MAX_CONFLICTS):
                 state = await self._ready(entry, command)
-                env = await self._env(entry, birth, command)
-                outcome = handle(state, command, env, birth)
+                outcome = await self._handle(entry, command, birth)
                 rows = tuple(companions(outcome.receipt)) if companions is not None else ()
                 if not outcome.events and (not rows or state.control.seq == 0):
                     return outcome.receipt
@@ -124,6 +124,17 @@ class Sessions:
                     await self._refuse_taken(session_id, birth)
         message = f"session {session_id}: {MAX_CONFLICTS} conflicts in a row"
         raise StorageUnavailable(message)
+
+    async def _handle(self, entry: Entry, command: cmd.Command, birth: cmd.Birth | None) -> Outcome:
+        """Run the rules, with what they ask for from the log."""
+        env = await self._env(entry, birth, command)
+        while True:
+            try:
+                return handle(entry.loaded(), command, env, birth)
+            except NotInMemory as missing:
+                after = missing.seq - 1
+                [event] = await self.store.events(entry.session_id, after_seq=after, limit=1)
+                env = env.knowing(missing.seq, values.written(event.body))
 
     async def _refuse_taken(self, session_id: str, birth: cmd.Birth) -> None:
         """Find out why a session could not be created: it exists, or its thread does."""
@@ -225,14 +236,13 @@ class Sessions:
                 _take(entry, loaded)
         if entry.orphaned:
             await self._recover(entry)
-        if isinstance(command, cmd.ClientView):
-            await self._load_paths(entry, (message.id for message in command.messages))
+        if isinstance(command, cmd.ClientView | cmd.AppendMessages):
+            await self._load_paths(entry, command)
         return entry.loaded()
 
     async def _recover(self, entry: Entry) -> None:
         """Continue what a process that is gone left in flight."""
-        env = await self._env(entry, None, cmd.Recover())
-        outcome = handle(entry.loaded(), cmd.Recover(), env)
+        outcome = await self._handle(entry, cmd.Recover(), None)
         entry.orphaned = False
         if outcome.events:
             await self._commit(entry, outcome)
@@ -240,13 +250,34 @@ class Sessions:
             agent = self._agents[entry.loaded().control.agent_id]
             self.effects.sync(entry, agent)
 
-    async def _load_paths(self, entry: Entry, message_ids: Iterable[str]) -> None:
-        tree = entry.loaded().tree
-        if tree.complete:
+    async def _load_paths(self, entry: Entry, command: cmd.ClientView | cmd.AppendMessages) -> None:
+        """Have the messages that a command names, and for a view those it may mean.
+
+        A view may mean the branch of a parked turn or of an open question, and may leave
+        out what stands right behind its last message.
+        """
+        state = entry.loaded()
+        if state.tree.complete:
             return
+        named = [message.id for message in command.messages]
+        if isinstance(command, cmd.AppendMessages):
+            await self._load(entry, named)
+            return
+        tips = [turn.tip for turn in state.control.turns]
+        anchors = [interrupt.anchor for interrupt in state.control.interrupts]
+        await self._load(entry, [*named, *filter(None, (*tips, *anchors))])
+        ends = [message_id for message_id in named if message_id in state.tree][-1:]
+        while ends:
+            found = await self.store.behind(entry.session_id, ends.pop())
+            ends += [n.message.id for n in found.nodes if n.message.id not in state.tree]
+            state.tree.load(found.nodes, found.marks)
+
+    async def _load(self, entry: Entry, message_ids: Iterable[str]) -> None:
+        tree = entry.loaded().tree
         unknown = [message_id for message_id in message_ids if message_id not in tree]
         if unknown:
-            tree.load(await self.store.paths(entry.session_id, unknown))
+            found = await self.store.paths(entry.session_id, unknown)
+            tree.load(found.nodes, found.marks)
 
     async def _env(self, entry: Entry, birth: cmd.Birth | None, command: cmd.Command) -> Env:
         control = entry.loaded().control
@@ -266,15 +297,36 @@ class Sessions:
             conforms=self._conforms,
             jitter=random.random,
             was_used=used.__contains__,
+            recorded=_not_in_memory,
         )
 
-    def question(self, entry: Entry, decision_id: str) -> DecisionRequest | None:
+    async def question(self, entry: Entry, decision_id: str) -> DecisionRequest | None:
         """Return what a worker is asked, if the decision still stands."""
         state = entry.state
-        decision = state.decision(decision_id) if state is not None else None
-        if state is None or decision is None:
+        if state is None:
             return None
-        return decision_request(state, self._world(state.control.agent_id, set()), decision)
+        world = self._world(state.control.agent_id, set())
+        if world.agent.send_tree:
+            await self._load_tree(entry)
+            state = entry.state or state
+        decision = state.decision(decision_id)
+        return decision_request(state, world, decision) if decision is not None else None
+
+    async def whole_tree(self, session_id: str) -> State | None:
+        """Return a session as it is now, with every branch of its conversation."""
+        state = await self.state(session_id)
+        if state is None or state.tree.complete:
+            return state
+        await self._load_tree(self._entry(session_id))
+        return await self.state(session_id)
+
+    async def _load_tree(self, entry: Entry) -> None:
+        async with entry.lock:
+            if entry.state is not None and not entry.state.tree.complete:
+                tree = entry.state.tree
+                found = await self.store.tree(entry.session_id)
+                tree.load(found.nodes, found.marks)
+                tree.complete = True
 
     async def _used_ids(self, entry: Entry, command: cmd.Command) -> set[str]:
         """Return which of the ids that a command asks for were ever used here."""
@@ -316,7 +368,7 @@ def _take(entry: Entry, loaded: Loaded) -> None:
     state = new_session(entry.session_id)
     if control is not None:
         state.tree.complete = False
-        state.tree.load(loaded.nodes)
+        state.tree.load(loaded.path.nodes, loaded.path.marks)
         state = State(control, state.tree)
     for event in loaded.events:
         state = apply(state, event)
@@ -326,11 +378,17 @@ def _take(entry: Entry, loaded: Loaded) -> None:
     entry.feed.seq = max(entry.feed.seq, state.control.seq)
 
 
+def _not_in_memory(seq: int) -> Any:
+    raise NotInMemory(seq)
+
+
 def _asked_ids(command: cmd.Command) -> list[tuple[str, str]]:
     """Return the ids that a command wants to give, with the event that would have given them."""
     match command:
         case cmd.RaiseInterrupt(interrupt_id=str(asked)):
             return [("session.interrupted", asked)]
+        case cmd.AppendMessages(turn_id=str(asked)):
+            return [("turn.started", asked)]
         case cmd.AnswerDecision(response=response):
             asked_by_actions: list[tuple[str, str]] = []
             for action in response.actions:

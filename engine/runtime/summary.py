@@ -10,7 +10,7 @@ from engine.core.interrupts import is_paused
 from engine.core.messages import UserMessage
 from engine.core.pending import pending
 from engine.core.state import State
-from engine.core.turns import active_turn, status
+from engine.core.status import active_turn, status
 from engine.store.protocol import SessionRow, SessionStatus
 
 SNAPSHOT_EVERY = 200

@@ -176,6 +176,9 @@ def rfc3339(moment: datetime) -> str:
     return moment.astimezone(UTC).isoformat().removesuffix("+00:00") + "Z"
 
 
+ABOVE_ALL = ""
+"""Where a value is attached that was written before any message. No message has this id."""
+
 _SUBJECT: dict[type[Body], str] = {
     body: next(name for name in ("interrupt_id", "call_id", "decision_id") if name in names)
     for body in _adapters
@@ -187,7 +190,8 @@ _SUBJECT: dict[type[Body], str] = {
 def subject(event: Event) -> str | None:
     """Return the id an event is found by.
 
-    Its interrupt's, call's or decision's, else its message's, else its turn's.
+    Its interrupt's, call's or decision's, else its message's (of a value: the one it is
+    attached to, or :data:`ABOVE_ALL`), else its turn's.
     """
     body = event.body
     name = _SUBJECT.get(type(body))
@@ -198,6 +202,8 @@ def subject(event: Event) -> str | None:
             return body.message.id
         case log.HeadMoved(message_id=str(message_id)):
             return message_id
+        case log.StateUpdated() | log.SharedStateUpdated() | log.AgentUpdated():
+            return body.anchor or ABOVE_ALL
         case _:
             return event.turn_id
 

@@ -6,7 +6,7 @@ out is no more shared than with a file.
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, cast
 
@@ -14,10 +14,20 @@ from sqlalchemy import Table
 
 from engine.core.errors import StorageUnavailable
 from engine.core.events import Event
-from engine.core.tree import Node
+from engine.core.tree import Mark
 from engine.store import codec
-from engine.store.protocol import Append, Appended, Companion, Conflict, Loaded, SessionRow
+from engine.store.protocol import (
+    SELECTABLE,
+    Append,
+    Appended,
+    Branches,
+    Companion,
+    Conflict,
+    Loaded,
+    SessionRow,
+)
 from engine.store.rows import (
+    VALUES,
     EventColumns,
     Row,
     Rows,
@@ -26,6 +36,7 @@ from engine.store.rows import (
     rows_of,
     to_control,
     to_event,
+    to_marks,
     to_micros,
     to_nodes,
     to_session,
@@ -122,7 +133,9 @@ class MemoryStore:
         return Loaded(
             session=_session(row),
             snapshot=None if snapshot is None else to_control(session_id, snapshot["control"]),
-            nodes=self._nodes(session_id, [] if head is None else [head]),
+            path=Branches()
+            if snapshot is None
+            else self._paths(session_id, [] if head is None else [head]),
             events=tuple(
                 to_event(session_id, _columns(row)) for row in self._events[session_id][after_seq:]
             ),
@@ -143,12 +156,28 @@ class MemoryStore:
         found = sorted(thread for thread in self._threads if thread[:3] == wanted)
         return tuple(_session(self._sessions[self._threads[thread]]) for thread in found)
 
-    async def paths(self, session_id: str, message_ids: Sequence[str]) -> Sequence[Node]:
-        """Return the recorded ones of these messages and all above them, parents first."""
+    async def paths(self, session_id: str, message_ids: Sequence[str]) -> Branches:
+        """Return the recorded ones of these messages and all above them."""
         self._check_open()
-        return self._nodes(session_id, message_ids)
+        return self._paths(session_id, message_ids)
 
-    def _nodes(self, session_id: str, message_ids: Sequence[str]) -> tuple[Node, ...]:
+    async def behind(self, session_id: str, message_id: str) -> Branches:
+        """Return what is recorded right below a message, but for what people said."""
+        self._check_open()
+        messages, events = self._messages[session_id], self._events[session_id]
+        below: dict[str, EventColumns] = {
+            row["id"]: _columns(events[int(row["seq"]) - 1])
+            for row in messages.values()
+            if row["parent_id"] == message_id and row["role"] != "user"
+        }
+        return Branches(to_nodes(session_id, below.values()), self._marks(session_id, below))
+
+    async def tree(self, session_id: str) -> Branches:
+        """Return every branch of a session."""
+        self._check_open()
+        return self._paths(session_id, list(self._messages[session_id]))
+
+    def _paths(self, session_id: str, message_ids: Sequence[str]) -> Branches:
         messages, events = self._messages[session_id], self._events[session_id]
         found: set[int] = set()
         for message_id in message_ids:
@@ -156,7 +185,17 @@ class MemoryStore:
             while row is not None and row["seq"] not in found:
                 found.add(row["seq"])
                 row = messages.get(row["parent_id"])
-        return to_nodes(session_id, [_columns(events[seq - 1]) for seq in sorted(found)])
+        nodes = to_nodes(session_id, [_columns(events[seq - 1]) for seq in sorted(found)])
+        anchors = {codec.ABOVE_ALL, *(node.message.id for node in nodes)}
+        return Branches(nodes, self._marks(session_id, anchors))
+
+    def _marks(self, session_id: str, anchors: Collection[str]) -> tuple[Mark, ...]:
+        newest = {
+            (event["type"], event["subject"]): event["seq"]
+            for event in self._events[session_id]
+            if event["type"] in VALUES and event["subject"] in anchors
+        }
+        return to_marks((*place, seq) for place, seq in newest.items())
 
     async def events(
         self,
@@ -186,12 +225,18 @@ class MemoryStore:
         return None
 
     async def sessions(
-        self, *, limit: int, before: tuple[datetime, str] | None = None
+        self, *, limit: int, before: tuple[datetime, str] | None = None, **equals: str
     ) -> Sequence[SessionRow]:
-        """Return sessions, the latest updated first."""
+        """Return sessions, the latest updated first; see :meth:`Store.sessions`."""
         self._check_open()
+        for name in equals.keys() - SELECTABLE:
+            raise KeyError(name)
         listed = sorted(
-            ((row["updated_at"], session_id) for session_id, row in self._sessions.items()),
+            (
+                (row["updated_at"], session_id)
+                for session_id, row in self._sessions.items()
+                if all(row[name] == value for name, value in equals.items())
+            ),
             reverse=True,
         )
         if before is not None:

@@ -15,9 +15,13 @@ from sqlalchemy import Table
 
 from engine.core.events import Event
 from engine.core.state import Control
-from engine.core.tree import Node
+from engine.core.tree import Mark, Node
 
 SessionStatus: TypeAlias = Literal["idle", "running", "waiting", "interrupted"]
+
+
+SELECTABLE = frozenset({"tenant", "owner", "agent_id", "status"})
+"""What a list of sessions can be narrowed to."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,16 +80,24 @@ class Conflict:
     """Somebody else appended first, or created the session (or its thread): load it again."""
 
 
+@dataclass(frozen=True, slots=True)
+class Branches:
+    """A part of the message tree: messages, parents first, and where values were written."""
+
+    nodes: Sequence[Node] = ()
+    marks: Sequence[Mark] = ()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loaded:
     """A session as stored: its row, the newest snapshot, and the events behind that.
 
-    `nodes` is the active path as of the snapshot, root first (empty without one).
+    `path` is the active path as of the snapshot (empty without one).
     """
 
     session: SessionRow
     snapshot: Control | None
-    nodes: Sequence[Node] = field(default=())
+    path: Branches = field(default_factory=Branches)
     events: Sequence[Event] = field(default=())
 
 
@@ -139,11 +151,23 @@ class Store(Protocol):
         """Return the sessions an owner has under a thread name, whatever their agent."""
         ...
 
-    async def paths(self, session_id: str, message_ids: Sequence[str]) -> Sequence[Node]:
-        """Return the recorded ones of these messages and all above them, parents first.
+    async def paths(self, session_id: str, message_ids: Sequence[str]) -> Branches:
+        """Return the recorded ones of these messages and all above them.
 
-        Ids that are not recorded are passed over.
+        Ids that are not recorded are passed over. The marks include those above every
+        message.
         """
+        ...
+
+    async def behind(self, session_id: str, message_id: str) -> Branches:
+        """Return what is recorded right below a message, but for what people said.
+
+        These are the messages that a client's view may leave out.
+        """
+        ...
+
+    async def tree(self, session_id: str) -> Branches:
+        """Return every branch of a session."""
         ...
 
     async def events(
@@ -166,9 +190,15 @@ class Store(Protocol):
         ...
 
     async def sessions(
-        self, *, limit: int, before: tuple[datetime, str] | None = None
+        self, *, limit: int, before: tuple[datetime, str] | None = None, **equals: str
     ) -> Sequence[SessionRow]:
-        """Return sessions, the latest updated first; `before` continues a list."""
+        """Return sessions, the latest updated first; `before` continues a list.
+
+        `equals` narrows it, by the fields in :data:`SELECTABLE`.
+
+        Raises:
+            KeyError: a session cannot be asked for by that.
+        """
         ...
 
     async def wakeups(self, *, until: datetime, limit: int) -> Sequence[tuple[datetime, str]]:

@@ -10,16 +10,16 @@ from typing import Any, cast
 from sqlalchemy import Table
 
 from engine.core.events import Event, MessageNew
-from engine.core.tree import Node
 from engine.store import codec, dialect, statements
 from engine.store.dialect import Connection, Parameters
-from engine.store.protocol import Loaded, SessionRow
+from engine.store.protocol import Branches, Loaded, SessionRow
 from engine.store.rows import (
     FINDABLE,
     EventColumns,
     SessionColumns,
     to_control,
     to_event,
+    to_marks,
     to_nodes,
     to_session,
 )
@@ -37,11 +37,13 @@ def load(connection: Connection, statement: str, parameters: Parameters) -> Load
         session_id = session.session_id
         seq, head, control = cast("tuple[int | None, str | None, str | None]", found[-3:])
         lines = _events(connection, session_id, seq or 0)
-        path = [] if head is None else _path_lines(connection, session_id, [head])
+        path = Branches()
+        if control is not None:
+            path = _paths(connection, session_id, [] if head is None else [head])
     return Loaded(
         session=session,
         snapshot=None if control is None else to_control(session_id, control),
-        nodes=to_nodes(session_id, path),
+        path=path,
         events=tuple(to_event(session_id, line) for line in lines),
     )
 
@@ -53,17 +55,38 @@ def _events(connection: Connection, session_id: str, after_seq: int) -> list[Eve
     ).fetchall()
 
 
-def _path_lines(
-    connection: Connection, session_id: str, message_ids: Sequence[str]
-) -> list[EventColumns]:
-    return connection.execute(
-        statements.PATHS, {"session_id": session_id, "message_ids": json.dumps(message_ids)}
-    ).fetchall()
+def _paths(connection: Connection, session_id: str, message_ids: Sequence[str]) -> Branches:
+    named = {"session_id": session_id, "message_ids": json.dumps(message_ids)}
+    return Branches(
+        nodes=to_nodes(session_id, connection.execute(statements.PATHS, named).fetchall()),
+        marks=to_marks(connection.execute(statements.MARKS, named).fetchall()),
+    )
 
 
-def paths(connection: Connection, session_id: str, message_ids: Sequence[str]) -> Sequence[Node]:
-    """Return the nodes of these messages and of all above them."""
-    return to_nodes(session_id, _path_lines(connection, session_id, message_ids))
+def paths(connection: Connection, session_id: str, message_ids: Sequence[str]) -> Branches:
+    """Return these messages and all above them."""
+    with dialect.one_view(connection):
+        return _paths(connection, session_id, message_ids)
+
+
+def behind(connection: Connection, session_id: str, message_id: str) -> Branches:
+    """Return what is recorded right below a message, but for what people said."""
+    named = {"session_id": session_id, "message_id": message_id}
+    with dialect.one_view(connection):
+        return Branches(
+            nodes=to_nodes(session_id, connection.execute(statements.BEHIND, named)),
+            marks=to_marks(connection.execute(statements.MARKS_BEHIND, named)),
+        )
+
+
+def tree(connection: Connection, session_id: str) -> Branches:
+    """Return every branch of a session."""
+    named = {"session_id": session_id}
+    with dialect.one_view(connection):
+        return Branches(
+            nodes=to_nodes(session_id, connection.execute(statements.ALL_MESSAGES, named)),
+            marks=to_marks(connection.execute(statements.ALL_MARKS, named)),
+        )
 
 
 def events(connection: Connection, parameters: Parameters) -> Sequence[Event]:

@@ -11,16 +11,19 @@ from typing import Any, TypeAlias, cast
 
 from engine.core.errors import StorageUnavailable
 from engine.core.events import (
+    AgentUpdated,
     Event,
     MessageNew,
     SessionInterrupted,
     SessionInterruptResumed,
+    SharedStateUpdated,
+    StateUpdated,
     ToolCallRequested,
     TurnCompleted,
     TurnStarted,
 )
 from engine.core.state import Control
-from engine.core.tree import Node
+from engine.core.tree import Mark, Node, ValueKind
 from engine.store import codec
 from engine.store.protocol import Append, Companion, SessionRow, SessionStatus
 
@@ -34,11 +37,21 @@ FINDABLE = frozenset(
         ToolCallRequested,
         SessionInterrupted,
         SessionInterruptResumed,
+        StateUpdated,
+        SharedStateUpdated,
+        AgentUpdated,
     )
 )
 """Types of which :meth:`Store.last_event` finds one through an index. Of `message.new`
 it does through the tree; all others are read one by one from the end of the log.
 Model calls are not here: one starts in every turn, and the state knows the open ones."""
+
+VALUES: dict[str, ValueKind] = {
+    codec.type_of(StateUpdated): "state",
+    codec.type_of(SharedStateUpdated): "shared_state",
+    codec.type_of(AgentUpdated): "agent",
+}
+"""Types that write a value which belongs to a branch."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -232,3 +245,8 @@ def to_nodes(session_id: str, lines: Iterable[EventColumns]) -> tuple[Node, ...]
         depth = 0 if parent is None else parent.depth + 1
         nodes[message.id] = Node(message, parent_id, event.seq, depth, event.turn_id)
     return tuple(nodes.values())
+
+
+def to_marks(lines: Iterable[tuple[str, str, int]]) -> tuple[Mark, ...]:
+    """Return where values were written, from `type, subject, seq` of their events."""
+    return tuple(Mark(VALUES[kind], subject or None, seq) for kind, subject, seq in lines)

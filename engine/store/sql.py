@@ -20,12 +20,11 @@ from sqlmodel import SQLModel
 
 from engine.core.errors import StorageUnavailable
 from engine.core.events import Event
-from engine.core.tree import Node
 from engine.store import dialect, reader, schema, statements
 from engine.store.dialect import Connection, Synchronous
 from engine.store.lane import Lane
 from engine.store.lock import EngineLock
-from engine.store.protocol import Append, Appended, Conflict, Loaded, SessionRow
+from engine.store.protocol import Append, Appended, Branches, Conflict, Loaded, SessionRow
 from engine.store.rows import Rows, from_micros, rows_of, to_micros
 from engine.store.writer import Writer
 
@@ -210,9 +209,17 @@ class SqlStore:
         parameters = {"tenant": tenant, "owner": owner, "thread_id": thread_id}
         return await self._read(lambda c: reader.sessions(c, statements.THREADS, parameters))
 
-    async def paths(self, session_id: str, message_ids: Sequence[str]) -> Sequence[Node]:
-        """Return the recorded ones of these messages and all above them, parents first."""
+    async def paths(self, session_id: str, message_ids: Sequence[str]) -> Branches:
+        """Return the recorded ones of these messages and all above them."""
         return await self._read(lambda c: reader.paths(c, session_id, message_ids))
+
+    async def behind(self, session_id: str, message_id: str) -> Branches:
+        """Return what is recorded right below a message, but for what people said."""
+        return await self._read(lambda c: reader.behind(c, session_id, message_id))
+
+    async def tree(self, session_id: str) -> Branches:
+        """Return every branch of a session."""
+        return await self._read(lambda c: reader.tree(c, session_id))
 
     async def events(
         self,
@@ -237,16 +244,18 @@ class SqlStore:
         return await self._read(lambda c: reader.last_event(c, parameters))
 
     async def sessions(
-        self, *, limit: int, before: tuple[datetime, str] | None = None
+        self, *, limit: int, before: tuple[datetime, str] | None = None, **equals: str
     ) -> Sequence[SessionRow]:
-        """Return sessions, the latest updated first."""
+        """Return sessions, the latest updated first; see :meth:`Store.sessions`."""
+        statement = statements.sessions(tuple(sorted(equals)))
         moment, session_id = (dialect.WITHOUT_LIMIT, "") if before is None else before
         parameters = {
             "updated_at": to_micros(moment) if isinstance(moment, datetime) else moment,
             "session_id": session_id,
             "limit": limit,
+            **equals,
         }
-        return await self._read(lambda c: reader.sessions(c, statements.SESSIONS, parameters))
+        return await self._read(lambda c: reader.sessions(c, statement, parameters))
 
     async def wakeups(self, *, until: datetime, limit: int) -> Sequence[tuple[datetime, str]]:
         """Return the sessions that time changes until then, earliest first."""

@@ -4,11 +4,13 @@ from functools import cache
 from typing import Any
 
 from sqlalchemy import (
+    CTE,
     ColumnElement,
     Integer,
     Select,
     Table,
     bindparam,
+    func,
     literal_column,
     select,
     text,
@@ -16,7 +18,10 @@ from sqlalchemy import (
     update,
 )
 
+from engine.store.codec import ABOVE_ALL
 from engine.store.dialect import each, insert, sql
+from engine.store.protocol import SELECTABLE
+from engine.store.rows import VALUES
 from engine.store.tables import EVENT, MESSAGE, SESSION, SNAPSHOT
 
 # ---------------------------------------------------------------- writing
@@ -119,25 +124,40 @@ LAST_OF_TYPE = sql(
     select(*_EVENT_COLUMNS).where(_of_session, _of_type).order_by(EVENT.c.seq.desc())
 )
 
-LAST_MESSAGE = sql(
+_recording = (
     select(*_EVENT_COLUMNS)
     .join_from(
         MESSAGE,
         EVENT,
         (EVENT.c.session_id == MESSAGE.c.session_id) & (EVENT.c.seq == MESSAGE.c.seq),
     )
-    .where(MESSAGE.c.session_id == bindparam("session_id"), MESSAGE.c.id == bindparam("subject"))
+    .where(MESSAGE.c.session_id == bindparam("session_id"))
 )
 
-SESSIONS = _first(
-    select(*SESSION.c)
-    .where(
-        tuple_(SESSION.c.updated_at, SESSION.c.session_id)
-        < tuple_(bindparam("updated_at"), bindparam("session_id"))
+LAST_MESSAGE = sql(_recording.where(MESSAGE.c.id == bindparam("subject")))
+
+
+@cache
+def sessions(equals: tuple[str, ...]) -> str:
+    """Return the query for a page of sessions in which some columns equal parameters.
+
+    Raises:
+        KeyError: it is not one of `SELECTABLE`.
+    """
+    for name in equals:
+        if name not in SELECTABLE:
+            raise KeyError(name)
+    return _first(
+        select(*SESSION.c)
+        .where(
+            tuple_(SESSION.c.updated_at, SESSION.c.session_id)
+            < tuple_(bindparam("updated_at"), bindparam("session_id")),
+            *(SESSION.c[name] == bindparam(name) for name in equals),
+        )
+        .order_by(SESSION.c.updated_at.desc(), SESSION.c.session_id.desc()),
+        _limit,
     )
-    .order_by(SESSION.c.updated_at.desc(), SESSION.c.session_id.desc()),
-    _limit,
-)
+
 
 WAKEUPS = _first(
     select(SESSION.c.wake_at, SESSION.c.session_id)
@@ -150,22 +170,58 @@ WAKEUPS = _first(
 BUSY = sql(select(SESSION.c.session_id).where(text("busy")).order_by(SESSION.c.session_id))
 
 
-def _paths() -> str:
+_is_value = EVENT.c.type.in_([literal_column(f"'{kind}'") for kind in VALUES])
+_marks = (
+    select(EVENT.c.type, EVENT.c.subject, func.max(EVENT.c.seq))
+    .where(_of_session, _is_value, EVENT.c.subject.is_not(None))
+    .group_by(EVENT.c.type, EVENT.c.subject)
+)
+
+
+def _upward() -> CTE:
+    """Return the messages named by the JSON list `message_ids`, and all above them."""
     recorded = select(MESSAGE.c.id, MESSAGE.c.parent_id, MESSAGE.c.seq).where(
         MESSAGE.c.session_id == bindparam("session_id")
     )
     path = recorded.where(MESSAGE.c.id.in_(each("message_ids"))).cte("path", recursive=True)
     # UNION, not UNION ALL: where two paths meet, the rest is walked once.
-    path = path.union(recorded.where(MESSAGE.c.id == path.c.parent_id))
-    return sql(
-        select(*_EVENT_COLUMNS)
-        .join_from(path, EVENT, _of_session & (EVENT.c.seq == path.c.seq))
-        .order_by(EVENT.c.seq)
-    )
+    return path.union(recorded.where(MESSAGE.c.id == path.c.parent_id))
 
 
-PATHS = _paths()
+_path = _upward()
+
+PATHS = sql(
+    select(*_EVENT_COLUMNS)
+    .join_from(_path, EVENT, _of_session & (EVENT.c.seq == _path.c.seq))
+    .order_by(EVENT.c.seq)
+)
 """The events that recorded the messages named by the JSON list `message_ids`, and all above."""
+
+MARKS = sql(
+    _marks.where(
+        EVENT.c.subject.in_(select(_path.c.id).union_all(select(literal_column(f"'{ABOVE_ALL}'"))))
+    )
+)
+"""The newest events that wrote each value at those messages, or above every message."""
+
+_is_behind = (MESSAGE.c.parent_id == bindparam("message_id")) & (
+    MESSAGE.c.role != literal_column("'user'")
+)
+
+BEHIND = sql(_recording.where(_is_behind).order_by(EVENT.c.seq))
+"""The events that recorded what stands right below `message_id`, but for user messages."""
+
+MARKS_BEHIND = sql(
+    _marks.where(
+        EVENT.c.subject.in_(
+            select(MESSAGE.c.id).where(MESSAGE.c.session_id == bindparam("session_id"), _is_behind)
+        )
+    )
+)
+
+ALL_MESSAGES = sql(_recording.order_by(EVENT.c.seq))
+
+ALL_MARKS = sql(_marks)
 
 # ------------------------------------------------------- other people's tables
 

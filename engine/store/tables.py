@@ -30,7 +30,7 @@ class Session(SQLModel, table=True):
         PrimaryKeyConstraint("session_id"),
         # The agent comes last so that the thread alone can be looked up, too.
         UniqueConstraint("tenant", "owner", "thread_id", "agent_id", name="session_thread"),
-        _index("session_updated", "updated_at", "session_id"),
+        _index("session_updated", "tenant", "owner", "updated_at", "session_id"),
         _index("session_wake", "wake_at", "session_id", where="wake_at IS NOT NULL"),
         _index("session_busy", "session_id", where="busy"),
         {"sqlite_with_rowid": False},
@@ -78,6 +78,9 @@ class Message(SQLModel, table=True):
 
     __table_args__ = (
         PrimaryKeyConstraint("session_id", "id"),
+        # For what a client's view may leave out. It holds all that is asked for: SQLite
+        # would rather walk the session's rows than look each one up.
+        _index("message_behind", "session_id", "parent_id", "role", "seq"),
         {"sqlite_with_rowid": False},
     )
 

@@ -38,7 +38,7 @@ class Outbox:
             self.sent.append(to)
             return f"sent to {to}"
 
-        gated = Agent("a", tools=[send], model_retry=PATIENT)
+        gated = Agent("a", tools=[send], retry={"llm": PATIENT})
 
         @gated.decide(on=("tool.execute",))
         def ask_first(request: DecisionRequest) -> Any:

@@ -4,13 +4,18 @@ import asyncio
 
 import pytest
 
-from engine import Agent, DecisionRequest, DecisionResponse, Tool, done, interrupt
-from engine.core.env import MODEL_CALL, RetryPolicy
+from engine import (
+    Agent,
+    DecisionRequest,
+    DecisionResponse,
+    RetryOverride,
+    Tool,
+    done,
+    interrupt,
+)
 from tests.agui.given import is_running, is_saying, serving, until, user
 
-PATIENT = RetryPolicy(
-    run=MODEL_CALL.run, total=MODEL_CALL.total, attempts=3, base=1.0, max_backoff_s=0.0
-)
+PATIENT = RetryOverride(attempts=3, max=0)
 """Retries at once, so that no test waits for a backoff."""
 
 
@@ -21,7 +26,7 @@ def get_weather(city: str) -> str:
 
 def assistant() -> Agent:
     """An agent without a worker."""
-    return Agent("a", tools=[get_weather], model_retry=PATIENT)
+    return Agent("a", tools=[get_weather], retry={"llm": PATIENT})
 
 
 async def test_a_text_is_one_message_with_the_id_it_is_recorded_under() -> None:

@@ -17,6 +17,7 @@ from engine.core.errors import Refused
 from engine.core.handle import Receipt, handle
 from engine.core.messages import AssistantMessage, Message, ToolCall, UserMessage
 from engine.core.state import Call, Decision, State, new_session
+from engine.core.values import written
 from engine.core.worker import Action, DecisionResponse, Interrupt, Trigger
 from engine.runtime.schemas import conforms
 
@@ -83,6 +84,7 @@ class Session:
         self.state = outcome.state
         self.log.extend(outcome.events)
         self.used |= {i.id for i in self.state.control.interrupts}
+        self.used |= {turn.id for turn in self.state.control.turns}
         assert self.refolded().control == self.state.control
         assert [e.seq for e in self.log] == list(range(1, len(self.log) + 1))
         return [event.body for event in outcome.events]
@@ -102,6 +104,7 @@ class Session:
             conforms=conforms,
             jitter=lambda: 0.5,
             was_used=self.used.__contains__,
+            recorded=lambda seq: written(self.log[seq - 1].body),
         )
 
     def _new_id(self, prefix: str) -> str:

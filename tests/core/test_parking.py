@@ -7,7 +7,7 @@ from engine.core import events as ev
 from engine.core.errors import SessionInterrupted, TurnAlreadyActive
 from engine.core.messages import ToolCall, ToolMessage
 from engine.core.pending import pending
-from engine.core.turns import active_turn, status
+from engine.core.status import active_turn, status
 from engine.core.worker import Interrupt
 from tests.core.given import Session, agent, names, paused, tool, user, view
 

@@ -7,7 +7,7 @@ import pytest
 from engine.core import commands as cmd
 from engine.core import events as ev
 from engine.core.due import wake_at
-from engine.core.errors import InvalidAnswer, InvalidInput
+from engine.core.errors import Forbidden, InvalidAnswer, InvalidInput
 from engine.core.worker import Interrupt
 from tests.core.given import Session, agent, names, paused
 
@@ -63,8 +63,10 @@ def test_a_question_for_machines_is_not_a_clients_to_answer() -> None:
     """403 at the border; it stays open."""
     session = Session()
     session.do(cmd.RaiseInterrupt(reason="r", answer_by="machine", caller="machine"))
-    with pytest.raises(InvalidAnswer):
+    with pytest.raises(Forbidden):
         session.resume(True)
+    with pytest.raises(Forbidden):
+        session.resume(cancelled=True)
     answer = cmd.Answer(interrupt_id=session.state.control.interrupts[0].id, payload=1)
     happened = session.do(cmd.ResumeInterrupt(answer=answer, caller="machine"))
     assert names(happened) == ["session.interrupt_resumed"]

@@ -9,22 +9,19 @@ import asyncio
 import json
 import os
 from collections.abc import Awaitable, Callable
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 from engine import Agent, DecisionRequest, Engine, Tool, interrupt
 from engine.core import commands as cmd
-from engine.core.env import RetryPolicy
 from engine.core.interrupts import pausing
 from engine.core.messages import UserMessage, members
 from engine.core.state import State
+from engine.core.worker import RetryOverride
 from engine.runtime.feed import Told
 from engine.runtime.functions import FunctionTool
 
-AT_ONCE = RetryPolicy(
-    run=timedelta(seconds=60), total=timedelta(seconds=600), attempts=3, max_backoff_s=0
-)
+AT_ONCE = RetryOverride(run=60, total=600, attempts=3, max=0)
 """Three attempts without a pause between them."""
 
 KEY: dict[str, Any] = {
@@ -62,7 +59,7 @@ class Life:
 
         again = FunctionTool(note_again, retry=AT_ONCE)
         tools = [note, note_async, again]
-        operator = Agent("operator", tools=tools, model_retry=AT_ONCE)
+        operator = Agent("operator", tools=tools, retry={"llm": AT_ONCE})
 
         @operator.decide(on=("tool.execute",))
         def ask_first(request: DecisionRequest) -> Any:
@@ -72,10 +69,9 @@ class Life:
             "mailer",
             tools=[Tool("send", "Send.", KEY, retry=AT_ONCE)],
             worker=_decide,
-            model_retry=AT_ONCE,
-            decision_retry=AT_ONCE,
+            retry={"default": AT_ONCE},
         )
-        return [Agent("assistant", tools=tools, model_retry=AT_ONCE), operator, mailer]
+        return [Agent("assistant", tools=tools, retry={"llm": AT_ONCE}), operator, mailer]
 
     # ------------------------------------------------------------- the moves
 

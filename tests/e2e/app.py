@@ -17,7 +17,6 @@ import json
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -27,12 +26,11 @@ from agui_server import create_app
 from agui_server.demo import agents as demo_agents
 from engine import Agent, DecisionRequest, Engine, interrupt, tool_error, tool_run
 from engine.adapters.scripted import ScriptedModel
-from engine.core.env import RetryPolicy
 from engine.core.ports import ModelDelta, ModelRequest
+from engine.core.worker import RetryOverride
 
-_A_MINUTE = timedelta(minutes=1)
-ONCE = RetryPolicy(run=_A_MINUTE, total=_A_MINUTE, attempts=1)
-AT_ONCE = RetryPolicy(run=_A_MINUTE, total=_A_MINUTE, attempts=3, base=1.0, max_backoff_s=0.01)
+ONCE = RetryOverride(run=60, total=60, attempts=1)
+AT_ONCE = RetryOverride(run=60, total=60, attempts=3, base=1.0, max=0.01)
 
 YES_OR_NO = [{"label": "Yes, send", "value": "yes"}, {"label": "No", "value": "no"}]
 
@@ -118,7 +116,7 @@ def _flaky(outbox: Path) -> Agent:
             file.write(json.dumps({"to": to, "subject": subject}) + "\n")
         return f"sent to {to}"
 
-    agent = Agent("flaky", llm="outage", tools=[send_email], model_retry=ONCE)
+    agent = Agent("flaky", llm="outage", tools=[send_email], retry={"llm": ONCE})
 
     @agent.decide(on=("tool.execute",))
     def ask_first(_request: DecisionRequest) -> Any:
@@ -152,7 +150,7 @@ def agents(outbox: Path) -> Sequence[Agent]:
         _former(),
         _many(),
         Agent("plain", tools=[ping, echo, broken]),
-        Agent("patient", tools=[ping], model_retry=AT_ONCE),
+        Agent("patient", tools=[ping], retry={"llm": AT_ONCE}),
         _flaky(outbox),
     )
 

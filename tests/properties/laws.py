@@ -12,7 +12,7 @@ from engine.core.apply import apply
 from engine.core.interrupts import is_paused, pausing
 from engine.core.messages import AssistantMessage, Message, ToolMessage, UserMessage, transcript
 from engine.core.state import State
-from engine.core.turns import status
+from engine.core.status import status
 from engine.core.worker import ClientMessages, InterruptResumed
 from engine.store import codec
 from tests.properties.world import Step, World

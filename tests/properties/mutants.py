@@ -192,7 +192,7 @@ MUTANTS = (
     ),
     Mutant(
         bug="a running turn is left",
-        place="engine.core.inputs:_go",
+        place="engine.core.views:_go",
         old='if leaves == "running":',
         new="if False:",
         caught_by="only_what_waits_is_left",

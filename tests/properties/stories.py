@@ -9,7 +9,6 @@ import json
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
-from datetime import timedelta
 from typing import Any, TypeAlias
 
 import httpx
@@ -29,15 +28,13 @@ from engine import (
     tool_result,
 )
 from engine.core import events as ev
-from engine.core.env import RetryPolicy
 from engine.core.messages import members
+from engine.core.worker import RetryOverride
 from engine.runtime import feed
 from engine.store.memory import MemoryStore
 from tests.properties.judges import Event, Stream
 
-AT_ONCE = RetryPolicy(
-    run=timedelta(seconds=60), total=timedelta(seconds=600), attempts=3, max_backoff_s=0
-)
+AT_ONCE = RetryOverride(run=60, total=600, attempts=3, max=0)
 ANYTHING: dict[str, Any] = {"type": "object"}
 PAGE_TOOLS = [{"name": "page", "description": "", "parameters": ANYTHING}]
 
@@ -75,13 +72,13 @@ def _decide(request: DecisionRequest) -> Any:
 
 def agents() -> list[Agent]:
     """Return agents without a worker, with one that gates, and with one that decides all."""
-    gating = Agent("gating", tools=[add, fails], model_retry=AT_ONCE)
+    gating = Agent("gating", tools=[add, fails], retry={"llm": AT_ONCE})
     gating.decide(on=("tool.execute",))(_gate)
     tools = [add, fails, Tool("owned", "Owned.", ANYTHING)]
     return [
-        Agent("alone", tools=[add, fails], model_retry=AT_ONCE),
+        Agent("alone", tools=[add, fails], retry={"llm": AT_ONCE}),
         gating,
-        Agent("deciding", tools=tools, worker=_decide, model_retry=AT_ONCE),
+        Agent("deciding", tools=tools, worker=_decide, retry={"llm": AT_ONCE}),
     ]
 
 

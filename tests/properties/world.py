@@ -19,6 +19,7 @@ from engine.core.errors import Refused
 from engine.core.handle import Outcome, handle
 from engine.core.messages import Json, Message
 from engine.core.state import Call, Decision, State, new_session
+from engine.core.values import written
 from engine.runtime.schemas import conforms
 from engine.store import codec
 
@@ -185,6 +186,7 @@ class World:
             conforms=conforms,
             jitter=lambda: self.jitter,
             was_used=used.__contains__,
+            recorded=lambda seq: written(self.log[seq - 1].body),
         )
 
 

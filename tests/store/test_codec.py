@@ -219,7 +219,8 @@ SUBJECTS: list[tuple[Body, str | None]] = [
     (log.HeadMoved(message_id="m1"), "m1"),
     (log.HeadMoved(message_id=None), "turn-1"),
     (log.TurnStarted(), "turn-1"),
-    (log.StateUpdated(state=1), "turn-1"),
+    (log.StateUpdated(state=1, anchor="m1"), "m1"),
+    (log.SharedStateUpdated(state=1), codec.ABOVE_ALL),
 ]
 
 

@@ -10,7 +10,7 @@ from engine.core.events import Event, HeadMoved, MessageNew, TurnCompleted, Turn
 from engine.core.messages import UserMessage
 from engine.core.state import Control
 from engine.core.tree import Node
-from engine.store.protocol import Append, Appended, Conflict, Loaded, Store
+from engine.store.protocol import Append, Appended, Branches, Conflict, Loaded, Store
 from tests.store import sample
 from tests.store.notes import MADE, NOTE, note
 from tests.store.sample import append, at, created, replied, row, said
@@ -48,7 +48,7 @@ async def test_what_is_not_there_is_none(store: Store) -> None:
     assert await store.load_thread(**thread) is None
     assert await store.last_event("nobody", type="turn.started", subject="turn-1") is None
     assert await store.events("nobody") == ()
-    assert await store.paths("nobody", ["m1"]) == ()
+    assert await store.paths("nobody", ["m1"]) == Branches()
 
 
 async def test_an_append_moves_the_row(store: Store) -> None:
@@ -209,8 +209,8 @@ async def test_a_snapshot_replaces_the_log_before_it(store: Store) -> None:
     loaded = await store.load("s1")
     assert loaded
     assert loaded.snapshot == snapshot
-    assert places(loaded.nodes) == [("m1", None, 2, 0), ("n2", "m1", 5, 1)]
-    assert loaded.nodes[0].turn_id == "turn-1"
+    assert places(loaded.path.nodes) == [("m1", None, 2, 0), ("n2", "m1", 5, 1)]
+    assert loaded.path.nodes[0].turn_id == "turn-1"
     assert [event.seq for event in loaded.events] == [6]
 
     newer = Control(session_id="s1", seq=7, head="m3")
@@ -218,7 +218,7 @@ async def test_a_snapshot_replaces_the_log_before_it(store: Store) -> None:
     loaded = await store.load("s1")
     assert loaded
     assert loaded.snapshot == newer
-    assert [node.message.id for node in loaded.nodes] == ["m1", "m2", "m3"]
+    assert [node.message.id for node in loaded.path.nodes] == ["m1", "m2", "m3"]
     assert loaded.events == ()
 
 
@@ -227,7 +227,7 @@ async def test_a_snapshot_before_any_message_has_no_path(store: Store) -> None:
     await commit(store, append(created(), snapshot=Control(session_id="s1", seq=1)))
     loaded = await store.load("s1")
     assert loaded
-    assert (loaded.nodes, loaded.events) == ((), ())
+    assert (loaded.path.nodes, loaded.events) == ((), ())
 
 
 @pytest.mark.parametrize(
@@ -244,7 +244,7 @@ async def test_a_snapshot_before_any_message_has_no_path(store: Store) -> None:
 async def test_paths(store: Store, asked: list[str], found: list[str]) -> None:
     """`paths` returns the messages and all above them once, parents first, with their depths."""
     await branching(store)
-    nodes = await store.paths("s1", asked)
+    nodes = (await store.paths("s1", asked)).nodes
     depth = {"m1": 0, "m2": 1, "m3": 2, "n2": 1, "n3": 2}
     assert [(n.message.id, n.depth) for n in nodes] == [(name, depth[name]) for name in found]
 
@@ -253,7 +253,7 @@ async def test_a_long_path_is_walked_whole(store: Store) -> None:
     """A path of a thousand messages comes back in one piece."""
     bodies = [said(f"m{n}", f"m{n - 1}" if n else None) for n in range(1000)]
     await commit(store, append(*bodies))
-    nodes = await store.paths("s1", ["m999"])
+    nodes = (await store.paths("s1", ["m999"])).nodes
     assert [node.depth for node in nodes] == list(range(1000))
 
 
@@ -385,7 +385,7 @@ async def test_every_text_survives(store: Store, text: str) -> None:
     assert loaded
     assert loaded.session.title == text
     assert loaded.events[1].body == said(name, text=text)
-    assert [node.message.content for node in await store.paths("s1", [name])] == [text]
+    assert [node.message.content for node in (await store.paths("s1", [name])).nodes] == [text]
 
 
 async def test_times_are_exact_and_in_utc(store: Store) -> None:

@@ -28,7 +28,7 @@ def upgrade() -> None:
         sa.UniqueConstraint("tenant", "owner", "thread_id", "agent_id", name="session_thread"),
         sqlite_with_rowid=False,
     )
-    op.create_index("session_updated", "session", ["updated_at", "session_id"])
+    op.create_index("session_updated", "session", ["tenant", "owner", "updated_at", "session_id"])
     op.create_index(
         "session_wake", "session", ["wake_at", "session_id"], **_where("wake_at IS NOT NULL")
     )
@@ -60,6 +60,7 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("session_id", "id"),
         sqlite_with_rowid=False,
     )
+    op.create_index("message_behind", "message", ["session_id", "parent_id", "role", "seq"])
     op.create_table(
         "snapshot",
         sa.Column("session_id", sa.String(), nullable=False),

@@ -1,0 +1,118 @@
+"""What a client's view does: it lands, answers, joins a turn or starts one.
+
+Source: `protocol.md` sections 3 and 4; `agui.md` sections 2.2 and 3.
+"""
+
+from engine.core import events as ev
+from engine.core import values
+from engine.core.branches import Landing, land
+from engine.core.commands import Answer, ClientView
+from engine.core.draft import Draft
+from engine.core.errors import Forbidden, InvalidAnswer, SessionInterrupted, TurnAlreadyActive
+from engine.core.inputs import answer_client_call, begin, join
+from engine.core.interrupts import clear, is_paused, pausing
+from engine.core.places import Place, find_place
+from engine.core.state import Turn
+from engine.core.status import TurnStatus, active_turn, status
+from engine.core.turns import park
+
+
+def client_view(draft: Draft, command: ClientView) -> str | None:
+    """Apply a view and its answers; return the turn it started, resumed or joined.
+
+    In this order: the view lands and the head moves there, client calls are answered,
+    interrupts are answered, new messages are recorded.
+
+    Raises:
+        InvalidView: rule 2 of section 3.
+        TurnAlreadyActive: the running turn would have to be left.
+        SessionInterrupted: (unless `lenient`) the branch stays paused.
+        InvalidAnswer, Forbidden: (unless `lenient`) an answer cannot be taken.
+    """
+    landing = land(draft.state, command.messages)
+    place = find_place(draft.state, landing, command.answers)
+    cleared: list[bool] = []
+    leaves = _active_status(draft)
+    if place.is_held:
+        # Every path waits. Once the answers are in, the view may go where it belongs.
+        cleared = [_answer(draft, command, answer) for answer in command.answers]
+        place = find_place(draft.state, landing, command.answers)
+    _go(draft, landing, place, leaves)
+    turn = active_turn(draft.state)
+    was = _active_status(draft)
+    ended = [answer_client_call(draft, message) for message in landing.tool_answers]
+    if not cleared:
+        cleared = [_answer(draft, command, answer) for answer in command.answers]
+    touched = any(cleared) or any(ended)
+    if not landing.remainder:
+        if touched:
+            return turn.id if turn is not None else None
+        return _regenerate(draft, command, landing, turn) if place.asks else None
+    if place.is_held or is_paused(draft.state):
+        return _still_paused(draft, command, turn, touched=touched)
+    if turn is None:
+        return begin(draft, command.client, landing)
+    if was == "running" and not any(cleared):
+        raise TurnAlreadyActive(turn.id)
+    join(draft, command.client, landing, turn)
+    return turn.id
+
+
+def _active_status(draft: Draft) -> TurnStatus | None:
+    turn = active_turn(draft.state)
+    return status(draft.state, turn) if turn is not None else None
+
+
+def _go(draft: Draft, landing: Landing, place: Place, leaves: TurnStatus | None) -> None:
+    """Move the head to where the view belongs; the turn that is left is parked.
+
+    `leaves` is what the turn of the active branch was doing when the view came.
+
+    Raises:
+        TurnAlreadyActive: it runs. Only a turn that is paused or waits can be left.
+    """
+    if place.head == draft.state.control.head and place.turn_id is None:
+        return
+    turn = active_turn(draft.state)
+    if turn is not None:
+        if leaves == "running":
+            raise TurnAlreadyActive(turn.id)
+        park(draft, turn)
+    if landing.unknown_history:
+        draft.notice("unknown_history", "none of these messages is recorded: a new branch")
+    moved = ev.HeadMoved(message_id=place.head, values=values.at(draft, place.head))
+    draft.emit(moved, place.turn_id)
+
+
+def _answer(draft: Draft, command: ClientView, answer: Answer) -> bool:
+    try:
+        if clear(draft, answer, "client"):
+            return True
+    except (InvalidAnswer, Forbidden) as error:
+        if not command.lenient:
+            raise
+        draft.notice(error.code, str(error))
+        return False
+    draft.notice("unknown_interrupt", f"Interrupt {answer.interrupt_id} is not open.")
+    return False
+
+
+def _still_paused(
+    draft: Draft, command: ClientView, turn: Turn | None, *, touched: bool
+) -> str | None:
+    waiting = [i.id for i in pausing(draft.state)]
+    if not command.lenient:
+        raise SessionInterrupted(waiting)
+    draft.notice("session_interrupted", str(SessionInterrupted(waiting)))
+    return turn.id if turn is not None and touched else None
+
+
+def _regenerate(
+    draft: Draft, command: ClientView, landing: Landing, turn: Turn | None
+) -> str | None:
+    """A view that adds nothing asks for a reply when it ends on a user or tool message."""
+    if command.answers or not command.regenerate or turn is not None:
+        return None
+    if not landing.asks or is_paused(draft.state):
+        return None
+    return begin(draft, command.client, landing)
