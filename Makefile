@@ -47,6 +47,7 @@ nightly: setup ## the suite with the long tests and many more examples
 
 bench: setup ## beside the peers; fails below three times the fastest; ARGS="--quick" to try it
 	$(BIN)/python -m tests.bench $(ARGS)
+	$(BIN)/python -m tests.bench.growth
 
 coverage: setup ## the suite with coverage of lines and branches
 	$(BIN)/coverage erase

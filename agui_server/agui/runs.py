@@ -185,10 +185,11 @@ def _path(state: State) -> list[Message]:
 
 
 def _accepted(state: State) -> list[Message]:
-    """Return input that is accepted and not recorded yet."""
-    return [
-        message
+    """Return input of the active branch that is accepted and not recorded yet."""
+    waiting = [
+        decision.trigger.messages
         for decision in state.control.decisions
-        if isinstance(decision.trigger, ClientMessages)
-        for message in decision.trigger.messages
+        if isinstance(decision.trigger, ClientMessages) and not state.is_parked(decision.turn_id)
     ]
+    queued = [q.messages for q in state.control.queue if not state.is_parked(q.behind)]
+    return [message for messages in (*waiting, *queued) for message in messages]

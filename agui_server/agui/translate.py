@@ -243,12 +243,19 @@ class Translation:
             event, before = item.event, self._control
             self._control = item.control or apply_control(before, event)
             self._note_pause(event)
-            self.needs_snapshot |= isinstance(event.body, ev.HeadMoved)
+            if isinstance(event.body, ev.HeadMoved):
+                self.needs_snapshot = True
+                yield from self._moved(event.body, before)
             if self.run.turn_id is None and isinstance(event.body, ev.TurnStarted):
                 # The answer to an interrupt outside a turn has opened one.
                 self.run = replace(self.run, turn_id=event.turn_id)
             if event.turn_id == self.run.turn_id:
                 yield from self._told(event.body, before)
+
+    def _moved(self, body: ev.HeadMoved, before: Control) -> Iterator[bytes]:
+        """Show the state of the branch, when it is another than that of the one that was left."""
+        if body.values is not None and body.values.shared_state != before.shared_state:
+            yield self.state(body.values.shared_state)
 
     def _note_pause(self, event: ev.Event) -> None:
         if event.seq <= self._settled_at:

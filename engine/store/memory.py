@@ -32,7 +32,9 @@ from engine.store.rows import (
     Row,
     Rows,
     SessionColumns,
+    ends_before,
     from_micros,
+    recorded_until,
     rows_of,
     to_control,
     to_event,
@@ -129,16 +131,16 @@ class MemoryStore:
             return None
         snapshot = self._snapshots.get(session_id)
         after_seq = 0 if snapshot is None else snapshot["seq"]
-        head = None if snapshot is None else snapshot["head"]
+        lines = self._events[session_id][after_seq:]
+        events = tuple(to_event(session_id, _columns(line)) for line in lines)
+        path = Branches()
+        if snapshot is not None:
+            path = self._paths(session_id, ends_before(snapshot["head"], events))
         return Loaded(
             session=_session(row),
             snapshot=None if snapshot is None else to_control(session_id, snapshot["control"]),
-            path=Branches()
-            if snapshot is None
-            else self._paths(session_id, [] if head is None else [head]),
-            events=tuple(
-                to_event(session_id, _columns(row)) for row in self._events[session_id][after_seq:]
-            ),
+            path=recorded_until(after_seq, path),
+            events=events,
         )
 
     async def load_thread(

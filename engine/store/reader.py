@@ -17,6 +17,8 @@ from engine.store.rows import (
     FINDABLE,
     EventColumns,
     SessionColumns,
+    ends_before,
+    recorded_until,
     to_control,
     to_event,
     to_marks,
@@ -37,14 +39,15 @@ def load(connection: Connection, statement: str, parameters: Parameters) -> Load
         session_id = session.session_id
         seq, head, control = cast("tuple[int | None, str | None, str | None]", found[-3:])
         lines = _events(connection, session_id, seq or 0)
+        events = tuple(to_event(session_id, line) for line in lines)
         path = Branches()
         if control is not None:
-            path = _paths(connection, session_id, [] if head is None else [head])
+            path = _paths(connection, session_id, ends_before(head, events))
     return Loaded(
         session=session,
         snapshot=None if control is None else to_control(session_id, control),
-        path=path,
-        events=tuple(to_event(session_id, line) for line in lines),
+        path=recorded_until(seq or 0, path),
+        events=events,
     )
 
 

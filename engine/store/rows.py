@@ -13,6 +13,7 @@ from engine.core.errors import StorageUnavailable
 from engine.core.events import (
     AgentUpdated,
     Event,
+    HeadMoved,
     MessageNew,
     SessionInterrupted,
     SessionInterruptResumed,
@@ -25,7 +26,7 @@ from engine.core.events import (
 from engine.core.state import Control
 from engine.core.tree import Mark, Node, ValueKind
 from engine.store import codec
-from engine.store.protocol import Append, Companion, SessionRow, SessionStatus
+from engine.store.protocol import Append, Branches, Companion, SessionRow, SessionStatus
 
 Row: TypeAlias = dict[str, Any]
 
@@ -250,3 +251,26 @@ def to_nodes(session_id: str, lines: Iterable[EventColumns]) -> tuple[Node, ...]
 def to_marks(lines: Iterable[tuple[str, str, int]]) -> tuple[Mark, ...]:
     """Return where values were written, from `type, subject, seq` of their events."""
     return tuple(Mark(VALUES[kind], subject or None, seq) for kind, subject, seq in lines)
+
+
+def ends_before(head: str | None, events: Iterable[Event]) -> list[str]:
+    """Return where the paths end that a fold needs: the snapshot's head, and what follows it.
+
+    Events behind a snapshot may go back to a branch that it does not show.
+    """
+    ends, recorded = {head}, set[str]()
+    for event in events:
+        match event.body:
+            case MessageNew(message=message, parent_id=parent_id):
+                ends.add(parent_id)
+                recorded.add(message.id)
+            case HeadMoved(message_id=message_id):
+                ends.add(message_id)
+            case _:
+                continue
+    return sorted(end for end in ends if end is not None and end not in recorded)
+
+
+def recorded_until(seq: int, path: Branches) -> Branches:
+    """Return a part of the tree without what the events behind a snapshot record themselves."""
+    return Branches(tuple(node for node in path.nodes if node.seq <= seq), path.marks)

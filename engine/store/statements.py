@@ -190,9 +190,10 @@ def _upward() -> CTE:
 
 _path = _upward()
 
+# Not a join: SQLite would walk the whole log and look for each event in the path.
 PATHS = sql(
     select(*_EVENT_COLUMNS)
-    .join_from(_path, EVENT, _of_session & (EVENT.c.seq == _path.c.seq))
+    .where(_of_session, EVENT.c.seq.in_(select(_path.c.seq)))
     .order_by(EVENT.c.seq)
 )
 """The events that recorded the messages named by the JSON list `message_ids`, and all above."""

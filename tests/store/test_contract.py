@@ -6,10 +6,19 @@ from typing import Any
 import pytest
 
 from engine.core.errors import StorageUnavailable
-from engine.core.events import Event, HeadMoved, MessageNew, TurnCompleted, TurnStarted
+from engine.core.events import (
+    AgentUpdated,
+    Event,
+    HeadMoved,
+    MessageNew,
+    SharedStateUpdated,
+    StateUpdated,
+    TurnCompleted,
+    TurnStarted,
+)
 from engine.core.messages import UserMessage
 from engine.core.state import Control
-from engine.core.tree import Node
+from engine.core.tree import Mark, Node
 from engine.store.protocol import Append, Appended, Branches, Conflict, Loaded, Store
 from tests.store import sample
 from tests.store.notes import MADE, NOTE, note
@@ -220,6 +229,67 @@ async def test_a_snapshot_replaces_the_log_before_it(store: Store) -> None:
     assert loaded.snapshot == newer
     assert [node.message.id for node in loaded.path.nodes] == ["m1", "m2", "m3"]
     assert loaded.events == ()
+
+
+async def test_what_follows_a_snapshot_finds_its_branch(store: Store) -> None:
+    """Behind a snapshot the head may go back to a branch that the snapshot does not show."""
+    await branching(store)
+    more = append(HeadMoved(message_id="m3"), said("m4", "m3"), said("n4", "n3"), after=6)
+    await commit(store, more)
+    loaded = await store.load("s1")
+    assert loaded
+    assert [node.message.id for node in loaded.path.nodes] == ["m1", "m2", "m3", "n2"]
+    assert [event.seq for event in loaded.events] == [6, 7, 8, 9]
+
+
+async def test_a_path_brings_where_its_values_were_written(store: Store) -> None:
+    """The newest of each kind at each of its messages, and above them all; no other branch's."""
+    await branching(store)
+    written = (
+        StateUpdated(state=1),
+        StateUpdated(state=2, anchor="m2"),
+        StateUpdated(state=3, anchor="m2"),
+        SharedStateUpdated(state=4, anchor="m1"),
+        AgentUpdated(agent={}, anchor="n2"),
+    )
+    await commit(store, append(*written, after=6))
+    above = Mark("state", None, 7)
+    found = {
+        "m3": {above, Mark("state", "m2", 9), Mark("shared_state", "m1", 10)},
+        "n3": {above, Mark("agent", "n2", 11), Mark("shared_state", "m1", 10)},
+    }
+    for message_id, marks in found.items():
+        path = await store.paths("s1", [message_id])
+        assert set(path.marks) == marks
+    whole = await store.tree("s1")
+    assert set(whole.marks) == found["m3"] | found["n3"]
+    assert [node.message.id for node in whole.nodes] == ["m1", "m2", "m3", "n2", "n3"]
+
+
+async def test_what_stands_behind_a_message(store: Store) -> None:
+    """All but what people said: a client's view may leave it out."""
+    await branching(store)
+    await commit(store, append(StateUpdated(state=1, anchor="n2"), after=6))
+    behind = await store.behind("s1", "m1")
+    assert [node.message.id for node in behind.nodes] == ["m2", "n2"]
+    assert behind.marks == (Mark("state", "n2", 7),)
+    assert await store.behind("s1", "m3") == Branches()
+
+
+async def test_a_list_of_sessions_can_be_narrowed(store: Store) -> None:
+    """By tenant, owner, agent and status; by nothing else."""
+    for name, status, owner in (
+        ("s1", "idle", "ada"),
+        ("s2", "running", "ada"),
+        ("s3", "idle", "bo"),
+    ):
+        await commit(store, append(created(), session_id=name, status=status, owner=owner))
+    listed = await store.sessions(limit=9, owner="ada")
+    assert {row.session_id for row in listed} == {"s1", "s2"}
+    listed = await store.sessions(limit=9, owner="ada", status="idle", tenant="t")
+    assert [row.session_id for row in listed] == ["s1"]
+    with pytest.raises(KeyError):
+        await store.sessions(limit=9, title="x")
 
 
 async def test_a_snapshot_before_any_message_has_no_path(store: Store) -> None:
