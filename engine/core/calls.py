@@ -12,7 +12,7 @@ from engine.core.draft import Draft
 from engine.core.env import FUNCTION_TOOL, RetryPolicy
 from engine.core.errors import CallNotOpen, Forbidden
 from engine.core.messages import Json, ToolMessage, members
-from engine.core.results import as_result
+from engine.core.results import as_result, result_text
 from engine.core.retries import retry_of
 from engine.core.state import Call, Turn
 from engine.core.toolinput import input_of
@@ -252,6 +252,17 @@ def end_tool_call(
             id=call.id, name=call.name, ok=False, error=error, message_id=message_id
         )
     draft.trigger(call.turn_id, finished)
+
+
+def finished_message(draft: Draft, trigger: ToolFinished) -> ToolMessage:
+    """Return the message that tells the model what a tool came to."""
+    content = result_text(trigger.result) if trigger.ok else trigger.error or "failed"
+    return ToolMessage(
+        id=trigger.message_id or draft.env.new_id("msg"),
+        tool_call_id=trigger.id,
+        content=content,
+        error=None if trigger.ok else content,
+    )
 
 
 def fail_tool_call(draft: Draft, call: Call, error: Error, *, at_once: bool = False) -> None:

@@ -71,8 +71,8 @@ class Model(Protocol):
     def stream(self, request: ModelRequest) -> AsyncIterator[ModelDelta]:
         """Stream one reply; end with :class:`Finish`.
 
-        The engine closes the iterator when the call is voided: an implementation
-        must close its connection then.
+        The engine closes the iterator (`aclose`, if it has that) when the call is voided:
+        an implementation must close its connection then.
 
         Raises:
             ModelError: the provider failed; the engine decides whether to retry.

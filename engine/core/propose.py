@@ -7,9 +7,8 @@ Source: `protocol.md` sections 5 and 6.
 
 from engine.core import values
 from engine.core.approvals import APPROVAL, approves, refusal, start_calls
+from engine.core.calls import finished_message
 from engine.core.draft import Draft
-from engine.core.messages import ToolMessage
-from engine.core.results import result_text
 from engine.core.toolinput import input_of
 from engine.core.worker import (
     CallModel,
@@ -80,13 +79,7 @@ def _start_or_refuse(
 def _record_result(
     draft: Draft, turn_id: str | None, trigger: ToolFinished, own: str | None
 ) -> DecisionResponse:
-    content = result_text(trigger.result) if trigger.ok else trigger.error or "failed"
-    message = ToolMessage(
-        id=trigger.message_id or draft.env.new_id("msg"),
-        tool_call_id=trigger.id,
-        content=content,
-        error=None if trigger.ok else content,
-    )
+    message = finished_message(draft, trigger)
     actions = (CallModel(),) if _may_call_model(draft, turn_id, own) else ()
     return DecisionResponse(messages=(message,), actions=actions)
 

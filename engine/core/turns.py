@@ -4,13 +4,13 @@ Source: `protocol.md` section 4.
 """
 
 from engine.core import events as ev
-from engine.core.calls import record_unanswered, stop_call
+from engine.core.calls import finished_message, record_unanswered, stop_call
 from engine.core.draft import Draft
 from engine.core.interrupts import CANCELLED, is_paused, pausing
 from engine.core.messages import AssistantMessage, ClientContext, Json, ToolMessage
 from engine.core.state import Decision, State, Turn
 from engine.core.status import active_turn
-from engine.core.worker import ClientAction, Error
+from engine.core.worker import ClientAction, Error, ToolFinished
 
 TURN_DONE = "ended: the turn is done"
 TURN_CANCELLED = "cancelled: the turn ended"
@@ -67,6 +67,7 @@ def complete(
     input as the next one. Not when the turn was cancelled or abandoned.
     """
     dropping = error is not None and error.code in DROPPING
+    _record_finished(draft, turn)
     for call in draft.state.calls_of(turn.id):
         stop_call(draft, call, reason)
     for decision in draft.state.control.decisions:
@@ -133,10 +134,30 @@ def cancel(draft: Draft) -> None:
 
 def _end_calls(draft: Draft, turn: Turn) -> None:
     """Give every tool call of the turn's messages a result, started or not."""
+    _record_finished(draft, turn)
     for call in draft.state.calls_of(turn.id):
         stop_call(draft, call, TURN_CANCELLED)
     for call_id in _unanswered(draft.state, turn):
         record_unanswered(draft, call_id, TURN_CANCELLED, turn.id)
+
+
+def _record_finished(draft: Draft, turn: Turn) -> None:
+    """Record what tools of the turn have come to that nobody has looked at yet.
+
+    They ran: the model must not be told that they were cancelled.
+    """
+    waiting = (*draft.state.control.decisions, *draft.raised)
+    finished = [
+        each.trigger
+        for each in waiting
+        if each.turn_id == turn.id and isinstance(each.trigger, ToolFinished)
+    ]
+    unanswered = set(_unanswered(draft.state, turn)) if finished else set[str]()
+    for trigger in finished:
+        if trigger.id in unanswered:
+            message = finished_message(draft, trigger)
+            parent_id = draft.state.end_of(turn.id)
+            draft.emit(ev.MessageNew(message=message, parent_id=parent_id), turn.id)
 
 
 def _unanswered(state: State, turn: Turn) -> list[str]:

@@ -10,7 +10,7 @@ from engine.core.commands import Answer, ClientView
 from engine.core.draft import Draft
 from engine.core.errors import Forbidden, InvalidAnswer, SessionInterrupted, TurnAlreadyActive
 from engine.core.inputs import answer_client_call, begin, join
-from engine.core.interrupts import clear, is_paused, pausing
+from engine.core.interrupts import clear, is_paused, pauses, pausing
 from engine.core.places import Place, find_place
 from engine.core.state import Turn
 from engine.core.status import TurnStatus, active_turn, status
@@ -85,8 +85,13 @@ def _go(draft: Draft, landing: Landing, place: Place, leaves: TurnStatus | None)
 
 
 def _answer(draft: Draft, command: ClientView, answer: Answer) -> bool:
+    interrupt = draft.state.interrupt(answer.interrupt_id)
+    lands = interrupt is not None and pauses(draft.state, interrupt, draft.state.control.head)
     try:
         if clear(draft, answer, "client"):
+            if not (lands or answer.cancelled):
+                detail = f"Interrupt {answer.interrupt_id} was on a branch that is not shown."
+                draft.notice("answer_not_delivered", detail)
             return True
     except (InvalidAnswer, Forbidden) as error:
         if not command.lenient:

@@ -8,10 +8,10 @@ Source: `architecture.md` section 2; `protocol.md` section 2.
 
 import asyncio
 import logging
-from collections.abc import Callable
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from datetime import timedelta
-from typing import Any, Protocol, cast
+from typing import Protocol
 
 from engine.core import commands as cmd
 from engine.core.calls import TOOL_FAILED
@@ -19,7 +19,7 @@ from engine.core.errors import ModelError, Refused, StorageUnavailable, ToolErro
 from engine.core.handle import Receipt
 from engine.core.messages import ClientContext, transcript
 from engine.core.pending import Work, pending
-from engine.core.ports import Clock, ModelRequest
+from engine.core.ports import Clock, ModelDelta, ModelRequest
 from engine.core.state import Call, State
 from engine.core.toolinput import read_input
 from engine.core.worker import DecisionRequest, Error
@@ -155,9 +155,8 @@ class Effects:
             return None
         try:
             stream = agent.model.stream(model_request(state, agent, call))
-            # A generator is closed when the call is voided, and with it the connection.
-            async with aclosing(cast("Any", stream)) as deltas:
-                async for delta in deltas:
+            async with _closed(stream):
+                async for delta in stream:
                     live.add(delta)
         except ModelError as error:
             failure = Error(code=error.code, message=error.message, retryable=error.retryable)
@@ -203,6 +202,17 @@ class Effects:
         if isinstance(answer, Error):
             return cmd.FailDecision(decision_id=work.id, attempt=work.attempt, error=answer)
         return cmd.AnswerDecision(decision_id=work.id, attempt=work.attempt, response=answer)
+
+
+@asynccontextmanager
+async def _closed(stream: AsyncIterator[ModelDelta]) -> AsyncGenerator[None]:
+    """Close a model's stream in any case, and with it its connection, if it can be closed."""
+    try:
+        yield
+    finally:
+        close = getattr(stream, "aclose", None)
+        if close is not None:
+            await close()
 
 
 def _failure(work: Work, error: Exception) -> cmd.Command:

@@ -218,3 +218,19 @@ def test_a_cancel_drops_what_waits_outside_a_turn() -> None:
 
     assert happened == ["decision.dropped", "session.interrupt_resumed"]
     assert session.state.control.decisions == ()
+
+
+def test_a_result_that_came_while_paused_survives_a_cancel() -> None:
+    """The tool ran: the model is told what it came to, not that it was cancelled."""
+    session = Session(agent(tool("send")))
+    session.say()
+    session.reply(
+        None,
+        ToolCall(id="c1", name="send", arguments='{"to": "ada"}'),
+        ToolCall(id="c2", name="send", arguments='{"to": "bob"}'),
+    )
+    session.do(cmd.RaiseInterrupt(reason="confirm"))
+    session.finish("c1", "sent to ada")
+    session.do(cmd.CancelSession())
+    results = {m.tool_call_id: m.content for m in session.path if isinstance(m, ToolMessage)}
+    assert results == {"c1": "sent to ada", "c2": "cancelled: the turn ended"}

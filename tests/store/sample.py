@@ -8,7 +8,7 @@ from typing import Any
 from engine.core.events import Body, Event, MessageNew, SessionCreated
 from engine.core.messages import AssistantMessage, UserMessage
 from engine.core.state import Control
-from engine.store.protocol import Append, Companion, SessionRow
+from engine.store.protocol import Append, Appended, Companion, SessionRow, Store
 
 NOW = datetime(2026, 1, 31, 12, 0, 0, 250, tzinfo=UTC)
 ELSEWHERE = timezone(timedelta(hours=5, minutes=45))
@@ -83,3 +83,9 @@ def replied(message_id: str, parent_id: str | None = None, text: str = "Hi") -> 
 def content(path: Path) -> bytes:
     """Return a file's bytes, to see whether it was changed."""
     return path.read_bytes()
+
+
+async def commit(store: Store, *appends: Append) -> None:
+    """Append each; all must succeed."""
+    for one in appends:
+        assert await store.append(one) == Appended()
