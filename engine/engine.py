@@ -30,7 +30,7 @@ from engine.runtime.recovery import recover_all
 from engine.runtime.schemas import conforms
 from engine.runtime.sessions import Sessions
 from engine.store.dialect import Synchronous
-from engine.store.protocol import Companion, Store
+from engine.store.protocol import Companion, SessionRow, Store
 
 MAX_THREADS = 10_000
 """Thread names whose session id is remembered, so that a known thread needs no query."""
@@ -48,6 +48,14 @@ class Thread:
     owner: str
     agent_id: str
     thread_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """A session to look at: its row, and its state with every branch of the message tree."""
+
+    row: SessionRow
+    state: State
 
 
 class Engine:
@@ -151,7 +159,14 @@ class Engine:
         companions: Callable[[Receipt], Sequence[Companion]] | None = None,
     ) -> Receipt:
         """Run a command on a session; see :meth:`Sessions.submit`."""
-        return await self._sessions.submit(session_id, command, birth=birth, companions=companions)
+        receipt = await self._sessions.submit(
+            session_id, command, birth=birth, companions=companions
+        )
+        if birth is not None and receipt.before.seq == 0 and receipt.recorded:
+            # Whoever chose the id of a new session has also taken its thread.
+            thread = Thread(birth.tenant, birth.owner, birth.agent_id, birth.thread_id)
+            self._remember(thread, session_id)
+        return receipt
 
     async def session_of(self, thread: Thread) -> str:
         """Return the session a thread stands for; a new thread gets an id, and no log yet.
@@ -171,8 +186,12 @@ class Engine:
             # Two requests for one new thread meet here; the second finds the first one's id.
             if thread not in self._threads:
                 self._threads[thread] = found or self._sessions.mint()
+        return self._remember(thread, self._threads[thread])
+
+    def _remember(self, thread: Thread, session_id: str) -> str:
+        """Note that a thread was used last, and forget the one used least."""
+        self._threads[thread] = session_id
         self._threads.move_to_end(thread)
-        session_id = self._threads[thread]
         if len(self._threads) > MAX_THREADS:
             self._threads.popitem(last=False)
         return session_id
@@ -182,6 +201,13 @@ class Engine:
     async def state(self, session_id: str) -> State | None:
         """Return a session as it is now, or `None` when nothing is recorded of it."""
         return await self._sessions.state(session_id)
+
+    async def conversation(self, session_id: str) -> Conversation | None:
+        """Return a session as it is now with every branch, or `None` when there is none."""
+        state = await self._sessions.whole_tree(session_id)
+        # Nothing else runs between the two: the row is that of the state.
+        row = self._sessions.entry(session_id).row
+        return Conversation(row, state) if state is not None and row is not None else None
 
     def reader(self, session_id: str, after_seq: int) -> Reader:
         """Return a reader that begins behind an event."""

@@ -59,6 +59,8 @@ class ClientView:
     answers: tuple[Answer, ...] = ()
     client: ClientContext = ClientContext()
     lenient: bool = False
+    turn_id: str | None = None
+    """Names the turn it starts; the same one again starts nothing and changes nothing."""
     regenerate: bool = True
     """Whether a view that adds nothing and ends on a user or tool message asks for a reply."""
 

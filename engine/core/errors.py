@@ -164,8 +164,13 @@ class InvalidResponse(EngineError):
 class ToolError(EngineError):
     """Raised by a tool: its text is the result the model reads.
 
+    `retryable`: another attempt may succeed; it is made if the tool's policy has one left.
     Any other exception a tool raises is logged, and the model reads a plain sentence.
     """
+
+    def __init__(self, *args: object, retryable: bool = False) -> None:
+        super().__init__(*args)
+        self.retryable = retryable
 
 
 @dataclass

@@ -54,7 +54,7 @@ def append_messages(draft: Draft, command: AppendMessages) -> str | None:
         SessionInterrupted: 3.
         TurnAlreadyActive: 6.
     """
-    if command.turn_id is not None and _is_known(draft, command.turn_id):
+    if command.turn_id is not None and is_known_turn(draft, command.turn_id):
         return command.turn_id
     state = draft.state
     landing = land_at_head(state, command.messages)
@@ -78,7 +78,12 @@ def append_messages(draft: Draft, command: AppendMessages) -> str | None:
     return turn.id
 
 
-def _is_known(draft: Draft, turn_id: str) -> bool:
+def is_known_turn(draft: Draft, turn_id: str) -> bool:
+    """Whether a turn has this id: it runs, waits in the queue, or is complete.
+
+    Raises:
+        InvalidInput: it cannot be an id.
+    """
     if not is_id(turn_id):
         raise InvalidInput("turn_id", "an id is 1 to 256 characters, none of them a control")
     queued = any(waiting.id == turn_id for waiting in draft.state.control.queue)

@@ -10,7 +10,7 @@ from engine.core.interrupts import CANCELLED, is_paused, pausing
 from engine.core.messages import AssistantMessage, ClientContext, Json, ToolMessage
 from engine.core.state import Decision, State, Turn
 from engine.core.status import active_turn
-from engine.core.worker import ClientAction, Error, ToolFinished
+from engine.core.worker import ClientAction, ClientMessages, Error, ToolFinished
 
 TURN_DONE = "ended: the turn is done"
 TURN_CANCELLED = "cancelled: the turn ended"
@@ -63,13 +63,15 @@ def complete(
 ) -> None:
     """End a turn: stop its calls, drop its decisions, end its interrupts, say how it ended.
 
-    What a client asked for beside it goes on: its actions outside the turn, its queued
-    input as the next one. Not when the turn was cancelled or abandoned.
+    What tools came to and what people said is recorded in any case. What a client asked for
+    beside the turn goes on: its actions outside it, its queued input as the next one. Not
+    when the turn was cancelled or abandoned.
     """
     dropping = error is not None and error.code in DROPPING
     _record_finished(draft, turn)
     for call in draft.state.calls_of(turn.id):
         stop_call(draft, call, reason)
+    _record_input(draft, turn)
     for decision in draft.state.control.decisions:
         if decision.turn_id == turn.id:
             _let_go(draft, decision, dropping=dropping)
@@ -139,6 +141,17 @@ def _end_calls(draft: Draft, turn: Turn) -> None:
         stop_call(draft, call, TURN_CANCELLED)
     for call_id in _unanswered(draft.state, turn):
         record_unanswered(draft, call_id, TURN_CANCELLED, turn.id)
+
+
+def _record_input(draft: Draft, turn: Turn) -> None:
+    """Record input of the turn that nobody has looked at yet: it starts nothing any more."""
+    for each in (*draft.state.control.decisions, *draft.raised):
+        if each.turn_id != turn.id or not isinstance(each.trigger, ClientMessages):
+            continue
+        for message in each.trigger.messages:
+            if message.id not in draft.state.tree:
+                parent_id = draft.state.end_of(turn.id)
+                draft.emit(ev.MessageNew(message=message, parent_id=parent_id), turn.id)
 
 
 def _record_finished(draft: Draft, turn: Turn) -> None:

@@ -9,7 +9,7 @@ from engine.core.branches import Landing, land
 from engine.core.commands import Answer, ClientView
 from engine.core.draft import Draft
 from engine.core.errors import Forbidden, InvalidAnswer, SessionInterrupted, TurnAlreadyActive
-from engine.core.inputs import answer_client_call, begin, join
+from engine.core.inputs import answer_client_call, begin, is_known_turn, join
 from engine.core.interrupts import clear, is_paused, pauses, pausing
 from engine.core.places import Place, find_place
 from engine.core.state import Turn
@@ -24,11 +24,14 @@ def client_view(draft: Draft, command: ClientView) -> str | None:
     interrupts are answered, new messages are recorded.
 
     Raises:
+        InvalidInput: the turn id cannot be one.
         InvalidView: rule 2 of section 3.
         TurnAlreadyActive: the running turn would have to be left.
         SessionInterrupted: (unless `lenient`) the branch stays paused.
         InvalidAnswer, Forbidden: (unless `lenient`) an answer cannot be taken.
     """
+    if command.turn_id is not None and is_known_turn(draft, command.turn_id):
+        return command.turn_id
     landing = land(draft.state, command.messages)
     place = find_place(draft.state, landing, command.answers)
     cleared: list[bool] = []
@@ -51,7 +54,7 @@ def client_view(draft: Draft, command: ClientView) -> str | None:
     if place.is_held or is_paused(draft.state):
         return _still_paused(draft, command, turn, touched=touched)
     if turn is None:
-        return begin(draft, command.client, landing)
+        return begin(draft, command.client, landing, command.turn_id)
     if was == "running" and not any(cleared):
         raise TurnAlreadyActive(turn.id)
     join(draft, command.client, landing, turn)
@@ -120,4 +123,4 @@ def _regenerate(
         return None
     if not landing.asks or is_paused(draft.state):
         return None
-    return begin(draft, command.client, landing)
+    return begin(draft, command.client, landing, command.turn_id)

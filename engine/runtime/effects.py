@@ -186,7 +186,7 @@ class Effects:
             result = await agent.functions[call.name].run(checked.value)
             reach("tool.after")
         except ToolError as error:
-            failure = Error(code="tool_error", message=str(error))
+            failure = Error(code="tool_error", message=str(error), retryable=error.retryable)
             return cmd.FailCall(call_id=work.id, attempt=work.attempt, error=failure)
         return cmd.FinishToolCall(call_id=work.id, attempt=work.attempt, result=result)
 

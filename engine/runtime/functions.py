@@ -121,7 +121,7 @@ class FunctionTool:
             text = repair(str(error))
             if text and text == str(error):
                 raise
-            raise ToolError(text or FAILED) from error
+            raise ToolError(text or FAILED, retryable=error.retryable) from error
         except asyncio.CancelledError as error:
             if _is_being_cancelled():
                 raise

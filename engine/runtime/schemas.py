@@ -4,6 +4,11 @@ from typing import Any
 
 from jsonschema import Draft202012Validator, SchemaError, ValidationError
 from jsonschema.exceptions import relevance
+from referencing import Registry
+from referencing.exceptions import Unresolvable
+
+_NOTHING_ELSE: Any = Registry()
+"""Where a `$ref` may lead: into its own schema. Nothing is fetched for somebody's payload."""
 
 
 def conforms(schema: Any, value: Any) -> str | None:
@@ -16,9 +21,9 @@ def conforms(schema: Any, value: Any) -> str | None:
         return None
     try:
         Draft202012Validator.check_schema(schema)
-        validator: Any = Draft202012Validator(schema)
+        validator: Any = Draft202012Validator(schema, registry=_NOTHING_ELSE)
         found: list[ValidationError] = list(validator.iter_errors(value))
-    except (SchemaError, RecursionError):
+    except (SchemaError, Unresolvable, RecursionError):
         return None
     if not found:
         return None

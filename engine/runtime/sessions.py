@@ -387,7 +387,7 @@ def _asked_ids(command: cmd.Command) -> list[tuple[str, str]]:
     match command:
         case cmd.RaiseInterrupt(interrupt_id=str(asked)):
             return [("session.interrupted", asked)]
-        case cmd.AppendMessages(turn_id=str(asked)):
+        case cmd.AppendMessages(turn_id=str(asked)) | cmd.ClientView(turn_id=str(asked)):
             return [("turn.started", asked)]
         case cmd.AnswerDecision(response=response):
             asked_by_actions: list[tuple[str, str]] = []

@@ -27,7 +27,7 @@ from engine.core.events import Body, Event
 from engine.core.messages import Json, Message
 from engine.core.state import Control
 from engine.core.text import repair_json
-from engine.core.worker import Action, DecisionResponse, GiveResult
+from engine.core.worker import Action, DecisionResponse, GiveResult, Trigger
 
 MAX_DEPTH = 128
 """Levels of nesting a stored payload may have. JSON parsers stop at 200 (pydantic's)
@@ -78,6 +78,8 @@ _read: dict[str, Callable[[str], Body]] = {
 }
 _control = TypeAdapter(Control)
 _response = TypeAdapter(_Response)
+_messages: TypeAdapter[Message] = TypeAdapter(_RecordedMessage)
+_triggers: TypeAdapter[Trigger] = TypeAdapter(Annotated[Trigger, Field(discriminator="type")])
 _TYPE = {"type"}
 
 
@@ -169,6 +171,16 @@ def to_json(event: Event) -> dict[str, Json]:
     wire["type"] = event.body.type
     wire["payload"] = from_json(encode_body(event.body))
     return wire
+
+
+def message_json(message: Message) -> Json:
+    """Return a message as events have it, without fields that are `None`."""
+    return from_json(_messages.serializer.to_json(message, exclude_none=True))
+
+
+def trigger_json(trigger: Trigger) -> Json:
+    """Return a trigger as events have it, without fields that are `None`."""
+    return from_json(_triggers.serializer.to_json(trigger, exclude_none=True))
 
 
 def rfc3339(moment: datetime) -> str:
