@@ -14,7 +14,7 @@ NODE_STAMP := $(if $(NODE_LOCK),tests/conformance/node_modules/.set-up)
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check lint types imports sizes nightly bench coverage lock
+.PHONY: help setup demo test check lint types imports sizes nightly bench coverage diagrams lock
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -54,6 +54,9 @@ coverage: setup ## the suite with coverage of lines and branches
 	$(BIN)/coverage run -m pytest -q
 	$(BIN)/coverage combine -q
 	$(BIN)/coverage report
+
+diagrams: setup ## draw the pictures that come from tables, into docs/images
+	$(BIN)/python -m tests.diagrams
 
 lock: setup ## write requirements.lock anew from pyproject.toml; UPGRADE=1 takes newer versions
 	$(BIN)/uv pip compile -q pyproject.toml --group dev --universal --python-version 3.11 \

@@ -1,13 +1,13 @@
 """The agents of `agui demo`: small, offline, and each for one thing."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from engine import Agent, DecisionRequest, Tool, ToolError, interrupt
+from engine import Agent, DecisionRequest, FunctionTool, Tool, ToolError, interrupt
 from engine.core.messages import members
 
 _WEATHER = ("sunny", "cloudy", "windy", "raining")
@@ -26,7 +26,8 @@ _ZONES = {
 
 def agents(outbox: Path | None) -> Sequence[Agent]:
     """Return the demo's agents. `outbox`: a file that gets one line for each email sent."""
-    return (_assistant(), _mailer(), _operator(outbox))
+    send_email = _email(outbox)
+    return (_assistant(), _mailer(), _operator(send_email), _secretary(send_email))
 
 
 # -------------------------------------------------------------- assistant
@@ -108,7 +109,7 @@ def _mailer() -> Agent:
 # --------------------------------------------------------------- operator
 
 
-def _operator(outbox: Path | None) -> Agent:
+def _email(outbox: Path | None) -> Callable[[str, str], str]:
     def send_email(to: str, subject: str) -> str:
         """Send an email."""
         if outbox is not None:
@@ -116,6 +117,10 @@ def _operator(outbox: Path | None) -> Agent:
                 file.write(json.dumps({"to": to, "subject": subject}) + "\n")
         return f"sent to {to}"
 
+    return send_email
+
+
+def _operator(send_email: Callable[[str, str], str]) -> Agent:
     operator = Agent(
         "operator",
         name="Operator",
@@ -130,3 +135,15 @@ def _operator(outbox: Path | None) -> Agent:
         return request.proposed
 
     return operator
+
+
+# -------------------------------------------------------------- secretary
+
+
+def _secretary(send_email: Callable[[str, str], str]) -> Agent:
+    return Agent(
+        "secretary",
+        name="Secretary",
+        description="Asks before it sends. It has no worker: its tool says that it needs approval.",
+        tools=[FunctionTool(send_email, approve=True)],
+    )

@@ -105,8 +105,16 @@ class Tool:
             handler=self.handler,
             retry=WORKER_TOOL.but(self.retry),
             approve=self.approve,
-            left_open=None if self.retry is None else WORKER_TOOL.but(self.retry),
+            left_open=_bound(self.retry),
         )
+
+
+def _bound(retry: RetryOverride | None) -> RetryPolicy | None:
+    """Return how long a call may be left open: only when that was said."""
+    time = None if retry is None else retry.total or retry.run
+    if time is None:
+        return None
+    return WORKER_TOOL.but(retry).but(RetryOverride(run=time, total=time))
 
 
 class Agent:

@@ -28,7 +28,8 @@ from agui_server.agui.frames import frame
 from agui_server.agui.ordering import OpenItems
 from engine.core import events as ev
 from engine.core import messages as own
-from engine.core.apply import add_usage, apply_control
+from engine.core.apply import apply_control
+from engine.core.apply_calls import add_usage
 from engine.core.state import Control
 from engine.runtime.live import Part, PartKind
 from engine.runtime.reader import Item, Said

@@ -7,9 +7,10 @@ constant in the length of the history.
 from dataclasses import replace
 from typing import Any, TypeAlias
 
+from engine.core import apply_calls as folded
 from engine.core import events as ev
-from engine.core.messages import ClientContext, Usage
-from engine.core.state import Call, Control, Decision, OpenInterrupt, QueuedTurn, State, Turn
+from engine.core.messages import ClientContext
+from engine.core.state import Control, Decision, OpenInterrupt, QueuedTurn, State, Turn
 from engine.core.worker import Action, InterruptResumed
 
 
@@ -58,11 +59,14 @@ def _changes(control: Control, event: ev.Event) -> dict[str, Any]:
             | ev.DecisionErrored()
             | ev.DecisionDropped()
         ) as body:
-            return {"decisions": _decisions(control.decisions, event, body)}
+            return {
+                "decisions": _decisions(control.decisions, event, body),
+                "calls": folded.asked(control, body),
+            }
         case ev.LlmCallRequested() | ev.LlmCallCompleted() | ev.LlmCallErrored() as body:
             return {
-                "calls": _model_calls(control.calls, event, body),
-                "turns": _after_model_call(control.turns, event, body),
+                "calls": folded.model_calls(control.calls, event, body),
+                "turns": folded.after_model_call(control.turns, event, body),
             }
         case (
             ev.ToolCallRequested()
@@ -71,11 +75,18 @@ def _changes(control: Control, event: ev.Event) -> dict[str, Any]:
             | ev.ToolCallErrored()
             | ev.CallVoided()
         ) as body:
-            return {"calls": _tool_calls(control.calls, event, body)}
+            return {
+                "calls": folded.tool_calls(control.calls, event, body),
+                "turns": _instructed(control.turns, event, body),
+            }
         case ev.SessionInterrupted() | ev.SessionInterruptResumed() as body:
-            return {"interrupts": _interrupts(control.interrupts, event, body)}
+            return {
+                "interrupts": _interrupts(control.interrupts, event, body),
+                "calls": folded.answered(control, body),
+                "turns": _instructed(control.turns, event, body),
+            }
         case ev.StateUpdated() | ev.SharedStateUpdated() | ev.AgentUpdated() as body:
-            return _value(body)
+            return _value(body) if body.anchor == control.head else {}
 
 
 def _conversation(
@@ -219,20 +230,42 @@ def _decisions(
             )
         case ev.DecisionErrored(waits=True) | ev.DecisionCompleted(held=(_, *_)):
             held = body.held if isinstance(body, ev.DecisionCompleted) else ()
-            return _back_in_line(decisions, body.decision_id, held)
+            used = body.used if isinstance(body, ev.DecisionErrored) else 0
+            return _back_in_line(decisions, body.decision_id, held, used)
         case ev.DecisionCompleted() | ev.DecisionErrored() | ev.DecisionDropped():
             return tuple(d for d in decisions if d.id != body.decision_id)
 
 
+def _instructed(turns: tuple[Turn, ...], event: ev.Event, body: ev.Body) -> tuple[Turn, ...]:
+    """Note what came with a client's answer: it holds for what the turn does from now on."""
+    match body:
+        case (
+            ev.ToolCallCompleted(instructions=(_, *_))
+            | ev.ToolCallErrored(instructions=(_, *_))
+            | ev.SessionInterruptResumed(instructions=(_, *_))
+        ):
+            said = body.instructions
+        case _:
+            return turns
+    return tuple(
+        replace(turn, client=replace(turn.client, instructions=said))
+        if turn.id == event.turn_id
+        else turn
+        for turn in turns
+    )
+
+
 def _back_in_line(
-    decisions: tuple[Decision, ...], decision_id: str, held: tuple[Action, ...]
+    decisions: tuple[Decision, ...], decision_id: str, held: tuple[Action, ...], used: int
 ) -> tuple[Decision, ...]:
     """One that was out waits again: before the others, behind answers that came meanwhile."""
     others = tuple(d for d in decisions if d.id != decision_id)
     was_out = next((d for d in decisions if d.id == decision_id), None)
     if was_out is None:
         return decisions
-    back = Decision(id=was_out.id, turn_id=was_out.turn_id, trigger=was_out.trigger, held=held)
+    back = Decision(
+        id=was_out.id, turn_id=was_out.turn_id, trigger=was_out.trigger, held=held, used=used
+    )
     if isinstance(back.trigger, InterruptResumed):
         return (back, *others)
     answers = tuple(d for d in others if isinstance(d.trigger, InterruptResumed))
@@ -257,91 +290,6 @@ def _in_line(decisions: tuple[Decision, ...], waiting: Decision) -> tuple[Decisi
     return (*decisions[:place], waiting, *decisions[place:])
 
 
-def _model_calls(
-    calls: tuple[Call, ...],
-    event: ev.Event,
-    body: ev.LlmCallRequested | ev.LlmCallCompleted | ev.LlmCallErrored,
-) -> tuple[Call, ...]:
-    match body:
-        case ev.LlmCallRequested():
-            call = Call(
-                id=body.call_id,
-                kind="llm",
-                turn_id=event.turn_id or "",
-                anchor=body.anchor,
-                attempt=body.attempt,
-                deadline=body.deadline,
-                expires=body.expires,
-                message_id=body.message_id,
-                model=body.model,
-                system=body.system,
-                client=body.client,
-                retry=body.retry,
-            )
-            return (*calls, call)
-        case ev.LlmCallErrored(retry=retry) if retry is not None:
-            return _retried(calls, body.call_id, retry)
-        case ev.LlmCallCompleted() | ev.LlmCallErrored():
-            return _without(calls, body.call_id)
-
-
-def _after_model_call(
-    turns: tuple[Turn, ...],
-    event: ev.Event,
-    body: ev.LlmCallRequested | ev.LlmCallCompleted | ev.LlmCallErrored,
-) -> tuple[Turn, ...]:
-    """Note a turn's usage, and its error: that of its last model call."""
-    match body:
-        case ev.LlmCallErrored(retry=retry) if retry is not None:
-            return turns
-        case ev.LlmCallErrored():
-            error, usage = body.error, ()
-        case ev.LlmCallRequested():
-            error, usage = None, ()
-        case ev.LlmCallCompleted():
-            error, usage = None, body.usage
-    return tuple(
-        replace(turn, error=error, usage=add_usage(turn.usage, usage))
-        if turn.id == event.turn_id and (error is not turn.error or usage)
-        else turn
-        for turn in turns
-    )
-
-
-def _tool_calls(
-    calls: tuple[Call, ...],
-    event: ev.Event,
-    body: ev.ToolCallRequested
-    | ev.CallStarted
-    | ev.ToolCallCompleted
-    | ev.ToolCallErrored
-    | ev.CallVoided,
-) -> tuple[Call, ...]:
-    match body:
-        case ev.ToolCallRequested():
-            call = Call(
-                id=body.call_id,
-                kind=body.handler,
-                turn_id=event.turn_id or "",
-                anchor=body.anchor,
-                name=body.name,
-                arguments=body.arguments,
-                retry=body.retry,
-            )
-            return (*calls, call)
-        case ev.CallStarted():
-            return tuple(
-                replace(call, attempt=body.attempt, deadline=body.deadline, expires=body.expires)
-                if call.id == body.call_id
-                else call
-                for call in calls
-            )
-        case ev.ToolCallErrored(retry=retry) if retry is not None:
-            return _retried(calls, body.call_id, retry)
-        case ev.ToolCallCompleted() | ev.ToolCallErrored() | ev.CallVoided():
-            return _without(calls, body.call_id)
-
-
 def _interrupts(
     interrupts: tuple[OpenInterrupt, ...],
     event: ev.Event,
@@ -364,45 +312,3 @@ def _interrupts(
             return (*interrupts, raised)
         case ev.SessionInterruptResumed():
             return tuple(i for i in interrupts if i.id != body.interrupt_id)
-
-
-def _without(calls: tuple[Call, ...], call_id: str) -> tuple[Call, ...]:
-    return tuple(call for call in calls if call.id != call_id)
-
-
-def _retried(calls: tuple[Call, ...], call_id: str, retry: ev.Retry) -> tuple[Call, ...]:
-    return tuple(
-        replace(
-            call,
-            attempt=retry.attempt,
-            not_before=retry.at,
-            deadline=retry.deadline,
-            message_id=retry.message_id or call.message_id,
-        )
-        if call.id == call_id
-        else call
-        for call in calls
-    )
-
-
-def add_usage(total: tuple[Usage, ...], more: tuple[Usage, ...]) -> tuple[Usage, ...]:
-    """Add token counts, one entry per provider and model. An unknown count adds nothing."""
-    sums = {(usage.provider, usage.model): usage for usage in total}
-    for usage in more:
-        key = (usage.provider, usage.model)
-        sums[key] = _plus(sums[key], usage) if key in sums else usage
-    return tuple(sums.values())
-
-
-def _plus(left: Usage, right: Usage) -> Usage:
-    def both(a: int | None, b: int | None) -> int | None:
-        return b if a is None else a if b is None else a + b
-
-    return Usage(
-        model=left.model,
-        provider=left.provider,
-        input_tokens=both(left.input_tokens, right.input_tokens),
-        output_tokens=both(left.output_tokens, right.output_tokens),
-        reasoning_tokens=both(left.reasoning_tokens, right.reasoning_tokens),
-        cached_input_tokens=both(left.cached_input_tokens, right.cached_input_tokens),
-    )

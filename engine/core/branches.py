@@ -5,7 +5,7 @@ parts of it out, merge it and invent results: the numbers below are the rules of
 `protocol.md` section 3.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from engine.core.errors import InvalidView
@@ -41,24 +41,38 @@ class Landing:
     unknown_history: bool
 
 
-def land(state: State, view: Sequence[Message]) -> Landing:
+_SAID = (UserMessage, AssistantMessage)
+
+
+def land(
+    state: State, view: Sequence[Message], was_used: Callable[[str], bool] = lambda _: False
+) -> Landing:
     """Match a view against the tree.
+
+    `was_used` knows the calls of messages that are not in memory.
 
     Raises:
         InvalidView: a recorded user or assistant message stands behind new ones.
     """
     accepted = set(accepted_ids(state))
-    kept, instructions, answers = _take_out(state, view, accepted)
+    kept, instructions, answers = _take_out(state, view, accepted, was_used)
     shown = {c.id for m in view if isinstance(m, AssistantMessage) for c in m.tool_calls}
     at, matched = _match(state.tree, kept, shown, accepted)
-    remainder = _remainder(state.tree, kept[matched:], accepted)
+    if matched < len(kept) and kept[matched].id in state.tree:
+        # A result of another branch may have led astray: the run without any may be longer.
+        said = [m for m in kept if isinstance(m, _SAID) or m.id not in state.tree]
+        elsewhere, longer = _match(state.tree, said, shown, accepted)
+        if len(said) - longer < len(kept) - matched:
+            at, matched, kept = elsewhere, longer, said
+    at = _pass_over(state, at, shown)
+    remainder = _remainder(state.tree, kept[matched:], accepted, at)
     return Landing(
-        at=_pass_over(state, at, shown),
+        at=at,
         remainder=remainder,
         instructions=instructions,
         tool_answers=answers,
         asks=bool(view) and isinstance(view[-1], UserMessage | ToolMessage),
-        unknown_history=bool(remainder) and matched == 0 and state.control.head is not None,
+        unknown_history=bool(remainder) and matched == 0 and len(state.tree) > 0,
     )
 
 
@@ -68,10 +82,12 @@ def land_at_head(state: State, messages: Sequence[Message]) -> Landing:
     others = [m for m in messages if not isinstance(m, ToolMessage)]
     return Landing(
         at=state.control.head,
-        remainder=_remainder(state.tree, [m for m in others if m.id not in known], known),
+        remainder=_remainder(
+            state.tree, [m for m in others if m.id not in known], known, state.control.head
+        ),
         instructions=(),
         tool_answers=tuple(
-            m for m in messages if isinstance(m, ToolMessage) and _ends_client_call(state, m)
+            m for m in messages if isinstance(m, ToolMessage) and _ends_call_here(state, m)
         ),
         asks=True,
         unknown_history=False,
@@ -80,14 +96,23 @@ def land_at_head(state: State, messages: Sequence[Message]) -> Landing:
 
 def accepted_ids(state: State) -> dict[str, str | None]:
     """Return input that is accepted and not yet recorded, with its turn: it counts as known."""
-    waiting = {
-        message.id: decision.turn_id
+    waiting = [
+        (message.id, decision.turn_id)
         for decision in state.control.decisions
         if isinstance(decision.trigger, ClientMessages)
         for message in decision.trigger.messages
+    ]
+    queued = [(message.id, turn.id) for turn in state.control.queue for message in turn.messages]
+    return {
+        message_id: turn_id
+        for message_id, turn_id in (*waiting, *queued)
+        if message_id not in state.tree
     }
-    queued = {message.id: turn.id for turn in state.control.queue for message in turn.messages}
-    return waiting | queued
+
+
+def _ends_call_here(state: State, message: ToolMessage) -> bool:
+    call = state.call(message.tool_call_id)
+    return call is not None and call.kind == "client" and not state.is_parked(call.turn_id)
 
 
 def _ends_client_call(state: State, message: ToolMessage) -> bool:
@@ -96,10 +121,15 @@ def _ends_client_call(state: State, message: ToolMessage) -> bool:
 
 
 def _take_out(
-    state: State, view: Sequence[Message], accepted: set[str]
+    state: State,
+    view: Sequence[Message],
+    accepted: set[str],
+    was_used: Callable[[str], bool],
 ) -> tuple[list[Message], tuple[SystemMessage, ...], tuple[ToolMessage, ...]]:
     """Rule 0: take out what clients add by themselves."""
-    last_known = max((i for i, m in enumerate(view) if m.id in state.tree), default=-1)
+    last_known = max(
+        (i for i, m in enumerate(view) if m.id in state.tree or m.id in accepted), default=-1
+    )
     kept: list[Message] = []
     instructions: list[SystemMessage] = []
     answers: list[ToolMessage] = []
@@ -115,6 +145,10 @@ def _take_out(
             case ToolMessage():
                 if _ends_client_call(state, message):
                     answers.append(message)
+                elif not (
+                    state.tree.asks_for(message.tool_call_id) or was_used(message.tool_call_id)
+                ):
+                    kept.append(message)
             case _:
                 kept.append(message)
     return kept, tuple(instructions), tuple(answers)
@@ -132,19 +166,11 @@ def _match(
             return at, index
         if _follows(tree, at, message.id, shown):
             at = message.id
-        elif not _was_passed(tree, at, message):
+        elif isinstance(message, UserMessage | AssistantMessage):
             return at, index
+        # Else a result or a thought that stands above already (views show results in the
+        # order of the calls, the tree has them as they arrived), or on another branch.
     return at, len(kept)
-
-
-def _was_passed(tree: Tree, at: str | None, message: Message) -> bool:
-    """Whether a result or a thought stands above `at` already.
-
-    Views show results in the order of the calls, the tree has them as they arrived.
-    """
-    if isinstance(message, UserMessage | AssistantMessage):
-        return False
-    return at is not None and tree.is_on_path(message.id, at)
 
 
 def _follows(tree: Tree, at: str | None, message_id: str, shown: set[str]) -> bool:
@@ -197,8 +223,14 @@ def _belongs(message: Message, shown: set[str]) -> bool:
             return False
 
 
-def _remainder(tree: Tree, messages: Sequence[Message], accepted: set[str]) -> tuple[Message, ...]:
-    """Rule 2: what is new. Of a reply the engine did not record only the text is taken."""
+def _remainder(
+    tree: Tree, messages: Sequence[Message], accepted: set[str], at: str | None
+) -> tuple[Message, ...]:
+    """Rule 2: what is new.
+
+    Of a reply the engine did not record only the text is taken, and the calls that the log
+    knows. Not those that stand on its path already: a model reads each call once.
+    """
     new: list[Message] = []
     seen = set(accepted)
     for message in messages:
@@ -211,7 +243,19 @@ def _remainder(tree: Tree, messages: Sequence[Message], accepted: set[str]) -> t
             continue
         if isinstance(message, AssistantMessage):
             if message.content:
-                new.append(replace(message, tool_calls=()))
+                known = tuple(c for c in message.tool_calls if tree.asks_for(c.id))
+                here = _asked_above(tree, at) if known else set[str]()
+                calls = tuple(call for call in known if call.id not in here)
+                new.append(replace(message, tool_calls=calls))
             continue
         new.append(message)
     return tuple(new)
+
+
+def _asked_above(tree: Tree, at: str | None) -> set[str]:
+    return {
+        call.id
+        for node in tree.upward(at)
+        if isinstance(node.message, AssistantMessage)
+        for call in node.message.tool_calls
+    }

@@ -11,10 +11,10 @@ from engine.core.commands import FailCall, FinishModelCall, FinishToolCall, Sett
 from engine.core.draft import Draft
 from engine.core.env import FUNCTION_TOOL, RetryPolicy
 from engine.core.errors import CallNotOpen, Forbidden
-from engine.core.messages import Json, ToolMessage, members
+from engine.core.messages import Json, SystemMessage, ToolMessage, members
 from engine.core.results import as_result, result_text
 from engine.core.retries import retry_of
-from engine.core.state import Call, Turn
+from engine.core.state import Call, Decision, Turn
 from engine.core.toolinput import input_of
 from engine.core.worker import (
     CallModel,
@@ -139,10 +139,16 @@ def request_tool_call(
         ),
         turn.id,
     )
-    if handler != "client":
-        checked = input_of(draft.env, name, arguments)
-        trigger = ToolExecute(id=call_id, name=name, arguments=arguments, input=checked)
-        draft.trigger(turn.id, trigger, beside=beside)
+    call = draft.state.call(call_id)
+    if call is not None and handler != "client":
+        ask_about(draft, call, beside=beside)
+
+
+def ask_about(draft: Draft, call: Call, *, beside: bool = False) -> None:
+    """Ask what to do about a call that the engine or a worker would run."""
+    checked = input_of(draft.env, call.name, call.arguments)
+    trigger = ToolExecute(id=call.id, name=call.name, arguments=call.arguments, input=checked)
+    draft.trigger(call.turn_id, trigger, beside=beside)
 
 
 def start_tool(draft: Draft, call: Call) -> None:
@@ -163,7 +169,7 @@ def settle_call(draft: Draft, command: SettleCall) -> str:
         Forbidden: the engine runs it, or a client may not end it.
     """
     call = draft.state.call(command.call_id)
-    if call is None or command.attempt not in {None, call.attempt}:
+    if call is None or command.attempt not in {None, attempt_of(call)}:
         raise CallNotOpen(command.call_id)
     if call.kind == "worker" and command.caller == "client":
         raise Forbidden(f"Call {call.id} is its worker's to end.")
@@ -174,19 +180,34 @@ def settle_call(draft: Draft, command: SettleCall) -> str:
 
 
 def bound_open_calls(draft: Draft) -> None:
-    """Start the clock of calls that their worker has left open, where the tool has one.
+    """Note which calls their worker has left open; where the tool has a clock, it starts.
 
     Source: `protocol.md` section 8, the table and "Async tools".
     """
     for call in draft.state.control.calls:
-        spec = draft.env.agent.tools.get(call.name)
-        if call.kind != "worker" or call.attempt > 0 or spec is None or spec.left_open is None:
-            continue
-        if not _is_undecided(draft, call):
-            start_clock(draft, call, attempt=1)
+        if call.kind == "worker" and call.attempt == 0 and not is_undecided(draft, call):
+            start_clock(draft, call, attempt=max(1, call.asked))
 
 
-def _is_undecided(draft: Draft, call: Call) -> bool:
+def restart_clocks(draft: Draft) -> None:
+    """Give calls that an interrupt held all of their time, now that it is cleared.
+
+    Source: `protocol.md` section 6, "No clock runs against a person".
+    """
+    released, draft.let_go = draft.let_go, []
+    for call_id in dict.fromkeys(released):
+        call = draft.state.call(call_id)
+        held = any(i.tool_call_id == call_id for i in draft.state.control.interrupts)
+        if call is not None and call.deadline is not None and not held:
+            start_clock(draft, call, attempt=call.attempt)
+
+
+def attempt_of(call: Call) -> int:
+    """Return the attempt that is open: of a worker's own call, the one it was told last."""
+    return call.attempt or call.asked
+
+
+def is_undecided(draft: Draft, call: Call) -> bool:
     """Whether a worker or a person has still to say what becomes of a call."""
     if any(i.tool_call_id == call.id for i in draft.state.control.interrupts):
         return True
@@ -201,21 +222,25 @@ def _is_undecided(draft: Draft, call: Call) -> bool:
 
 def start_clock(draft: Draft, call: Call, *, attempt: int) -> None:
     """Say how long a call has from now on."""
+    policy = _time_of(draft, call)
+    deadline = expires = None
+    if policy is not None:
+        begins = max(draft.env.now, call.not_before or draft.env.now)
+        expires = begins + policy.total
+        deadline = min(begins + policy.run, expires)
+    started = ev.CallStarted(call_id=call.id, attempt=attempt, deadline=deadline, expires=expires)
+    draft.emit(started, call.turn_id)
+
+
+def _time_of(draft: Draft, call: Call) -> RetryPolicy | None:
+    """Return how long a call may take. One that its worker left open may take for ever."""
+    if call.kind != "worker":
+        return tool_policy(draft, call)
     spec = draft.env.agent.tools.get(call.name)
-    policy = tool_policy(draft, call)
-    if call.kind == "worker" and spec is not None and spec.left_open is not None:
-        policy = replace(spec.left_open, run=spec.left_open.total).but(call.retry)
-    begins = max(draft.env.now, call.not_before or draft.env.now)
-    expires = begins + policy.total
-    draft.emit(
-        ev.CallStarted(
-            call_id=call.id,
-            attempt=attempt,
-            deadline=min(begins + policy.run, expires),
-            expires=expires,
-        ),
-        call.turn_id,
-    )
+    bound = spec.left_open if spec is not None else None
+    if call.retry is not None and (call.retry.total or call.retry.run):
+        bound = (bound or tool_policy(draft, call)).but(call.retry)
+    return None if bound is None else replace(bound, run=bound.total)
 
 
 def end_tool_call(
@@ -225,6 +250,7 @@ def end_tool_call(
     result: Json = None,
     error: str | None = None,
     message_id: str | None = None,
+    instructions: tuple[SystemMessage, ...] = (),
 ) -> None:
     """End a tool call for good, with a result or with the error the model reads.
 
@@ -233,7 +259,9 @@ def end_tool_call(
     if error is None:
         result = as_result(result)
         draft.emit(
-            ev.ToolCallCompleted(call_id=call.id, attempt=call.attempt, result=result),
+            ev.ToolCallCompleted(
+                call_id=call.id, attempt=call.attempt, result=result, instructions=instructions
+            ),
             call.turn_id,
         )
         finished = ToolFinished(
@@ -245,6 +273,7 @@ def end_tool_call(
                 call_id=call.id,
                 attempt=call.attempt,
                 error=Error(code="tool_error", message=error),
+                instructions=instructions,
             ),
             call.turn_id,
         )
@@ -330,6 +359,15 @@ def record_unanswered(draft: Draft, call_id: str, reason: str, turn_id: str | No
         ),
         turn_id,
     )
+
+
+def own_tool(draft: Draft, decision: Decision) -> ToolExecute | None:
+    """Return the trigger of a decision in which the worker runs a tool of its own."""
+    trigger = decision.trigger
+    if not isinstance(trigger, ToolExecute):
+        return None
+    spec = draft.env.agent.tools.get(trigger.name)
+    return trigger if spec is not None and spec.handler == "worker" else None
 
 
 def tool_policy(draft: Draft, call: Call) -> RetryPolicy:

@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from engine.core import events as ev
+from engine.core.approvals import DECLINED
 from engine.core.calls import (
     DEADLINE,
     OUTCOME_UNKNOWN,
@@ -19,6 +20,8 @@ from engine.core.calls import (
     TOOL_FAILED,
     bound_open_calls,
     end_tool_call,
+    own_tool,
+    restart_clocks,
 )
 from engine.core.commands import AnswerDecision, FailDecision
 from engine.core.draft import Draft, Raised
@@ -26,12 +29,12 @@ from engine.core.env import RetryPolicy
 from engine.core.errors import InvalidResponse
 from engine.core.interrupts import is_paused
 from engine.core.messages import members
-from engine.core.propose import propose
+from engine.core.propose import asked, propose
 from engine.core.queued import start_next
 from engine.core.respond import respond
 from engine.core.retries import retry_of
 from engine.core.state import Decision, State
-from engine.core.turns import TURN_DONE, complete, complete_idle
+from engine.core.turns import TURN_DONE, complete, complete_idle, record_input
 from engine.core.worker import (
     Action,
     CallTool,
@@ -41,6 +44,7 @@ from engine.core.worker import (
     GiveError,
     Interrupt,
     ToolExecute,
+    Trigger,
 )
 
 
@@ -55,6 +59,17 @@ def settle(draft: Draft) -> None:
         _decide(draft)
         complete_idle(draft)
     bound_open_calls(draft)
+    _restart_clocks(draft)
+
+
+def _restart_clocks(draft: Draft) -> None:
+    """Give calls that an interrupt held their time, and workers that are at them theirs."""
+    let_go = set(draft.let_go)
+    restart_clocks(draft)
+    for decision in draft.state.control.decisions:
+        trigger = decision.trigger
+        if decision.is_out and isinstance(trigger, ToolExecute) and trigger.id in let_go:
+            _send(draft, decision, attempt=decision.attempt)
 
 
 def _decide(draft: Draft) -> None:
@@ -131,12 +146,23 @@ def _first(state: State, line: Sequence[_Line]) -> _Line | None:
 
 
 def _take(draft: Draft, raised: Raised) -> None:
+    if _refused(draft, raised.trigger):
+        return
     if draft.env.agent.wants_trigger(raised.trigger.type):
         decision_id = draft.env.new_id("dec")
         _send(draft, Decision(id=decision_id, turn_id=raised.turn_id, trigger=raised.trigger))
     else:
         proposal = propose(draft, raised.turn_id, raised.trigger, None)
         respond(draft, raised.turn_id, raised.trigger, proposal, by="engine")
+
+
+def _refused(draft: Draft, trigger: Trigger) -> bool:
+    """End a call that a person was asked about and did not let run, whoever would start it."""
+    call = draft.state.call(trigger.id) if isinstance(trigger, ToolExecute) else None
+    if call is None or call.refused is None:
+        return False
+    end_tool_call(draft, call, error=call.refused or DECLINED)
+    return True
 
 
 def _line_up(draft: Draft) -> None:
@@ -151,7 +177,7 @@ def _line_up(draft: Draft) -> None:
 def _next_ready(state: State) -> Decision | None:
     """Return the decision in line that may be made now: none while one is out, or paused."""
     decisions = _waiting_here(state)
-    if not decisions or decisions[0].is_out or is_paused(state):
+    if any(decision.is_out for decision in decisions) or is_paused(state):
         return None
     return _first(state, decisions)
 
@@ -164,6 +190,9 @@ def _let_go(draft: Draft, decision: Decision) -> None:
     """
     if decision.held:
         _release(draft, decision)
+        return
+    if _refused(draft, decision.trigger):
+        draft.emit(ev.DecisionDropped(decision_id=decision.id), decision.turn_id)
         return
     if draft.env.agent.wants_trigger(decision.trigger.type):
         _send(draft, decision)
@@ -179,29 +208,53 @@ def _release(draft: Draft, decision: Decision) -> None:
     Each was valid when the worker answered. One whose call has ended or started since is
     passed over: there is nothing left to start.
     """
-    draft.emit(ev.DecisionCompleted(decision_id=decision.id, by="worker"), decision.turn_id)
+    completed_at = len(draft.events)
+    completed = ev.DecisionCompleted(decision_id=decision.id, by="worker")
+    draft.emit(completed, decision.turn_id)
+    asks = any(isinstance(action, Interrupt) for action in decision.held)
+    replaced: dict[str, str] = {}
     for action in decision.held:
         fork = draft.fork()
+        one = DecisionResponse(actions=(action,))
         try:
-            respond(fork, decision.turn_id, decision.trigger, DecisionResponse(actions=(action,)))
+            replaced |= respond(fork, decision.turn_id, decision.trigger, one, asks=asks)
         except InvalidResponse:
             continue
         draft.adopt(fork)
+    _name_replaced(draft, completed_at, completed, replaced)
 
 
-def _send(draft: Draft, decision: Decision) -> None:
+def _name_replaced(
+    draft: Draft, place: int, completed: ev.DecisionCompleted, replaced: dict[str, str]
+) -> None:
+    """Say which interrupt ids were replaced. The fold does not read them: it may be said late."""
+    if replaced:
+        body = replace(completed, replaced_ids=replaced)
+        draft.events[place] = replace(draft.events[place], body=body)
+
+
+def _send(draft: Draft, decision: Decision, *, attempt: int | None = None) -> None:
+    """Ask the worker: the next attempt, or one that is under way, with new time."""
     policy = policy_of(draft, decision)
     expires = draft.env.now + policy.total
     draft.emit(
         ev.DecisionRequested(
             decision_id=decision.id,
-            trigger=decision.trigger,
-            attempt=1,
+            trigger=_as_of_now(draft.state, decision.trigger),
+            attempt=attempt or decision.used + 1,
             deadline=min(draft.env.now + policy.run, expires),
             expires=expires,
         ),
         decision.turn_id,
     )
+
+
+def _as_of_now(state: State, trigger: Trigger) -> Trigger:
+    """Return a trigger as the worker is told it: input stands where it would be recorded now."""
+    if not isinstance(trigger, ClientMessages):
+        return trigger
+    node = state.tree.get(state.control.head)
+    return replace(trigger, new_from=node.depth + 1 if node is not None else 0)
 
 
 def answer(draft: Draft, command: AnswerDecision) -> None:
@@ -214,7 +267,7 @@ def answer(draft: Draft, command: AnswerDecision) -> None:
     decision = draft.state.decision(command.decision_id)
     if decision is None or not decision.is_out:
         return
-    if not is_paused(draft.state):
+    if not _waits(draft, decision):
         _apply(draft, decision, command.response)
         return
     actions = command.response.actions
@@ -229,6 +282,11 @@ def _asks_about(action: Action, call_ids: set[str | None]) -> bool:
     if not isinstance(action, Interrupt):
         return False
     return members(action.payload).get("toolCallId") in call_ids
+
+
+def _waits(draft: Draft, decision: Decision) -> bool:
+    """Whether what a decision starts has to wait: its branch is paused, or was left."""
+    return draft.state.is_parked(decision.turn_id) or is_paused(draft.state)
 
 
 STARTING = {"llm.call", "tool.call", "tool.run", "done"}
@@ -247,28 +305,26 @@ def _apply(
         fail(draft, decision, failed)
         return
     fork = draft.fork()
+    trigger = asked(decision)
     try:
         if held:
-            respond(draft.fork(), decision.turn_id, decision.trigger, response)
+            respond(draft.fork(), decision.turn_id, trigger, response)
             now = tuple(action for action in response.actions if action not in held)
             response = replace(response, actions=now)
         completed_at = len(fork.events)
         completed = ev.DecisionCompleted(decision_id=decision.id, by="worker", held=held)
         fork.emit(completed, decision.turn_id)
-        replaced = respond(fork, decision.turn_id, decision.trigger, response)
+        replaced = respond(fork, decision.turn_id, trigger, response)
     except InvalidResponse as error:
         fail(draft, decision, Error(code="worker_error", message=str(error), retryable=True))
         return
-    if replaced:
-        # The fold does not read them, so they may be named afterwards.
-        event = fork.events[completed_at]
-        fork.events[completed_at] = replace(event, body=replace(completed, replaced_ids=replaced))
+    _name_replaced(fork, completed_at, completed, replaced)
     draft.adopt(fork)
 
 
 def _failed_attempt(draft: Draft, decision: Decision, response: DecisionResponse) -> Error | None:
     """Return the retryable error of a worker's own tool, while another attempt is left."""
-    trigger = _own_tool(draft, decision)
+    trigger = own_tool(draft, decision)
     given = next((a for a in response.actions if isinstance(a, GiveError) and a.retryable), None)
     if trigger is None or given is None or given.id not in {None, trigger.id}:
         return None
@@ -299,20 +355,25 @@ def fail_attempt(draft: Draft, command: FailDecision) -> None:
 def fail(draft: Draft, decision: Decision, error: Error, *, at_once: bool = False) -> None:
     """An attempt failed: ask again, or give up.
 
-    1. The branch is paused: it is asked again when it is free. A paused turn ends only by
-       a cancel.
+    1. The branch is paused, or was left: it is asked again when it is free. A paused turn
+       ends only by a cancel. Of a worker's own tool the attempts count, whoever paused.
     2. Another attempt is left.
     3. Giving up ends the call when the worker was running its own tool, else the turn.
     """
-    if is_paused(draft.state):
+    own = own_tool(draft, decision)
+    retry = _retry(draft, decision, error, at_once=at_once)
+    if _waits(draft, decision) and (own is None or retry is not None):
         draft.emit(
             ev.DecisionErrored(
-                decision_id=decision.id, attempt=decision.attempt, error=error, waits=True
+                decision_id=decision.id,
+                attempt=decision.attempt,
+                error=error,
+                waits=True,
+                used=decision.attempt if own is not None else 0,
             ),
             decision.turn_id,
         )
         return
-    retry = _retry(draft, decision, error, at_once=at_once)
     draft.emit(
         ev.DecisionErrored(
             decision_id=decision.id, attempt=decision.attempt, error=error, retry=retry
@@ -321,9 +382,10 @@ def fail(draft: Draft, decision: Decision, error: Error, *, at_once: bool = Fals
     )
     if retry is not None:
         return
-    trigger = _own_tool(draft, decision)
-    call = draft.state.call(trigger.id) if trigger is not None else None
+    call = draft.state.call(own.id) if own is not None else None
     turn = draft.state.turn(decision.turn_id)
+    if isinstance(decision.trigger, ClientMessages):
+        record_input(draft, decision.turn_id, decision.trigger)
     if call is not None:
         unknown = error.code in {RESTARTED.code, DEADLINE.code}
         end_tool_call(draft, call, error=OUTCOME_UNKNOWN if unknown else TOOL_FAILED)
@@ -334,17 +396,8 @@ def fail(draft: Draft, decision: Decision, error: Error, *, at_once: bool = Fals
 
 def policy_of(draft: Draft, decision: Decision) -> RetryPolicy:
     """Return the time and the attempts of a decision: the tool's, when it is the worker's own."""
-    trigger = _own_tool(draft, decision)
+    trigger = own_tool(draft, decision)
     if trigger is None:
         return draft.env.agent.decision_retry
     call = draft.state.call(trigger.id)
     return draft.env.agent.tools[trigger.name].retry.but(call.retry if call is not None else None)
-
-
-def _own_tool(draft: Draft, decision: Decision) -> ToolExecute | None:
-    """Return the trigger of a decision in which the worker runs a tool of its own."""
-    trigger = decision.trigger
-    if not isinstance(trigger, ToolExecute):
-        return None
-    spec = draft.env.agent.tools.get(trigger.name)
-    return trigger if spec is not None and spec.handler == "worker" else None

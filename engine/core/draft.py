@@ -36,7 +36,7 @@ class Draft:
     `apply` that replays the log. Nothing outside sees a draft until it is committed.
     """
 
-    __slots__ = ("controls", "env", "events", "notices", "raised", "state", "taken")
+    __slots__ = ("controls", "env", "events", "let_go", "notices", "raised", "state", "taken")
 
     def __init__(self, state: State, env: Env) -> None:
         self.state = state
@@ -48,6 +48,8 @@ class Draft:
         self.notices: list[Notice] = []
         self.taken: list[str] = []
         """Ids of the interrupts this command cleared, in order."""
+        self.let_go: list[str] = []
+        """Calls that an interrupt held which was cleared: their clocks start anew."""
 
     def emit(self, body: Body, turn_id: str | None) -> None:
         """Record that something happened."""
@@ -73,6 +75,7 @@ class Draft:
         copy.raised = list(self.raised)
         copy.notices = list(self.notices)
         copy.taken = list(self.taken)
+        copy.let_go = list(self.let_go)
         return copy
 
     def adopt(self, fork: "Draft") -> None:
@@ -83,3 +86,4 @@ class Draft:
         self.raised = fork.raised
         self.notices = fork.notices
         self.taken = fork.taken
+        self.let_go = fork.let_go

@@ -9,13 +9,13 @@ from datetime import datetime
 from engine.core import calls, decisions
 from engine.core.draft import Draft
 from engine.core.state import Call, Decision, State
-from engine.core.worker import Error
+from engine.core.worker import Error, ToolExecute
 
 
 def wake_at(state: State) -> datetime | None:
     """Return the next moment at which time alone changes the session."""
     moments = [call.deadline for call in state.control.calls if not _is_held(state, call)]
-    moments += [decision.deadline for decision in state.control.decisions]
+    moments += [d.deadline for d in state.control.decisions if not _is_held(state, d)]
     moments += [interrupt.expires for interrupt in state.control.interrupts]
     return min((moment for moment in moments if moment is not None), default=None)
 
@@ -67,5 +67,7 @@ def _was_running(work: Call | Decision, now: datetime) -> bool:
 
 
 def _is_held(state: State, work: Call | Decision) -> bool:
-    """Whether an open interrupt holds a call: it has no deadline then."""
-    return any(i.tool_call_id == work.id for i in state.control.interrupts)
+    """Whether an open interrupt holds a call, or the question about it: no deadline then."""
+    trigger = work.trigger if isinstance(work, Decision) else None
+    call_id = trigger.id if isinstance(trigger, ToolExecute) else work.id
+    return any(i.tool_call_id == call_id for i in state.control.interrupts)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, TypeAlias
 
-from engine.core.messages import ClientContext, Json, Message, Usage
+from engine.core.messages import ClientContext, Json, Message, SystemMessage, Usage
 from engine.core.worker import Action, Error, InterruptStatus, RetryOverride, Trigger
 
 # ------------------------------------------------------ session and tree
@@ -160,7 +160,7 @@ class DecisionErrored:
     """An attempt of a decision failed.
 
     With `retry` another follows. `waits`: the branch is paused, and the decision is asked
-    again when it is free. With neither it was the last.
+    again when it is free; `used` attempts count then. With neither it was the last.
     """
 
     decision_id: str
@@ -168,6 +168,7 @@ class DecisionErrored:
     error: Error
     retry: Retry | None = None
     waits: bool = False
+    used: int = 0
     type: Literal["decision.errored"] = "decision.errored"
 
 
@@ -247,23 +248,28 @@ class CallStarted:
     """The engine runs an open tool call now, at most once per `attempt`.
 
     Of a worker's tool: the worker has left it open, and settles it before the deadline.
-    The same attempt again: its clock starts anew, for a person was asked meanwhile.
+    The same attempt again: its clock starts anew, for a person was asked meanwhile. A call
+    that is left open need not have a deadline.
     """
 
     call_id: str
     attempt: int
-    deadline: datetime
-    expires: datetime
+    deadline: datetime | None = None
+    expires: datetime | None = None
     type: Literal["call.started"] = "call.started"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCallCompleted:
-    """A tool call ended well. `result` is the MCP shape."""
+    """A tool call ended well. `result` is the MCP shape.
+
+    `instructions` came with a client's answer: they reach the model, and are not recorded.
+    """
 
     call_id: str
     attempt: int
     result: Json
+    instructions: tuple[SystemMessage, ...] = ()
     type: Literal["tool.call.completed"] = "tool.call.completed"
 
 
@@ -275,6 +281,7 @@ class ToolCallErrored:
     attempt: int
     error: Error
     retry: Retry | None = None
+    instructions: tuple[SystemMessage, ...] = ()
     type: Literal["tool.call.errored"] = "tool.call.errored"
 
 
@@ -315,12 +322,19 @@ class SessionInterrupted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionInterruptResumed:
-    """An interrupt was cleared. `status` and `responder` are the engine's word."""
+    """An interrupt was cleared. `status` and `responder` are the engine's word.
+
+    `approved` is set when it asked to let a tool run: whether it may. `instructions` came
+    with the answer: they reach the model, and are not recorded.
+    """
 
     interrupt_id: str
     status: InterruptStatus
     payload: Json = None
     responder: Json = None
+    approved: bool | None = None
+    refusal: str | None = None
+    instructions: tuple[SystemMessage, ...] = ()
     type: Literal["session.interrupt_resumed"] = "session.interrupt_resumed"
 
 

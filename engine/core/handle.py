@@ -155,6 +155,7 @@ def _raise(draft: Draft, command: cmd.RaiseInterrupt) -> str | None:
         raise InvalidInput("reason", "an interrupt needs a reason")
     turn = active_turn(draft.state)
     turn_id = turn.id if turn is not None else None
+    inputs.begin_session(draft, turn_id)
     interrupts.raise_interrupt(
         draft,
         turn_id,

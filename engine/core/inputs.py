@@ -15,7 +15,7 @@ from engine.core.draft import Draft
 from engine.core.errors import InvalidInput, SessionInterrupted, TurnAlreadyActive
 from engine.core.ids import is_id
 from engine.core.interrupts import is_paused, pausing
-from engine.core.messages import ClientContext, Message, ToolMessage
+from engine.core.messages import ClientContext, Message, SystemMessage, ToolMessage
 from engine.core.queued import enqueue
 from engine.core.state import State, Turn
 from engine.core.status import active_turn, status
@@ -44,15 +44,16 @@ def append_messages(draft: Draft, command: AppendMessages) -> str | None:
 
     1. A turn id that was used: that turn, and nothing else.
     2. Every message is recorded or accepted already: its turn, and nothing else.
-    3. The branch is paused: refused, with `queue` too.
-    4. No turn is open on the branch: one starts.
-    5. The turn waits only for client calls: the messages join it.
-    6. It runs: with `queue` they wait behind it, else they are refused.
+    3. A result of an open client call ends it, whatever the turn is doing.
+    4. The branch is paused: refused, with `queue` too.
+    5. No turn is open on the branch: one starts.
+    6. The turn waits only for client calls: the messages join it.
+    7. It runs: with `queue` they wait behind it, else they are refused.
 
     Raises:
         InvalidInput: the turn id cannot be one.
-        SessionInterrupted: 3.
-        TurnAlreadyActive: 6.
+        SessionInterrupted: 4.
+        TurnAlreadyActive: 7.
     """
     if command.turn_id is not None and is_known_turn(draft, command.turn_id):
         return command.turn_id
@@ -60,16 +61,16 @@ def append_messages(draft: Draft, command: AppendMessages) -> str | None:
     landing = land_at_head(state, command.messages)
     if not landing.remainder and not landing.tool_answers:
         return _turn_of(state, command.messages)
-    if is_paused(state):
-        raise SessionInterrupted([i.id for i in pausing(state)])
     turn = active_turn(state)
-    if turn is None:
-        return begin(draft, command.client, landing, command.turn_id)
-    was = status(state, turn)
-    if was == "running" and not command.queue:
+    was = status(state, turn) if turn is not None else None
+    if landing.remainder and is_paused(state):
+        raise SessionInterrupted([i.id for i in pausing(state)])
+    if landing.remainder and turn is not None and was == "running" and not command.queue:
         raise TurnAlreadyActive(turn.id)
     for message in landing.tool_answers:
         answer_client_call(draft, message)
+    if turn is None:
+        return begin(draft, command.client, landing, command.turn_id)
     if not landing.remainder:
         return turn.id
     if was == "running":
@@ -110,31 +111,46 @@ def take_action(draft: Draft, command: TakeAction) -> str | None:
     turn = active_turn(draft.state)
     turn_id = turn.id if turn is not None else None
     action = ClientAction(name=command.name, args=command.args)
+    begin_session(draft, turn_id)
     if draft.env.agent.wants_trigger(action.type):
         draft.trigger(turn_id, action)
     return turn_id
 
 
-def answer_client_call(draft: Draft, message: ToolMessage) -> bool:
+def begin_session(draft: Draft, turn_id: str | None) -> None:
+    """Let the worker hear of a new session, before anything else."""
+    is_first = len(draft.events) > 0 and isinstance(draft.events[0].body, ev.SessionCreated)
+    if is_first and draft.env.agent.wants_trigger("session.start"):
+        draft.trigger(turn_id, SessionStart())
+
+
+def answer_client_call(
+    draft: Draft, message: ToolMessage, instructions: tuple[SystemMessage, ...] = ()
+) -> bool:
     """A tool message ends an open client call; it is recorded under its own id.
 
-    Only a call of the active path.
+    Only a call of the active path. `instructions` stood before it in a view.
     """
     call = draft.state.call(message.tool_call_id)
     if call is None or draft.state.is_parked(call.turn_id):
         return False
     content = message.content
     result = content if isinstance(content, str) else {"content": content}
-    end_tool_call(draft, call, result=result, error=message.error, message_id=message.id)
+    end_tool_call(
+        draft,
+        call,
+        result=result,
+        error=message.error,
+        message_id=message.id,
+        instructions=instructions,
+    )
     return True
 
 
 def begin(draft: Draft, client: ClientContext, landing: Landing, turn_id: str | None = None) -> str:
     """Start a turn with what is new."""
-    is_first = draft.state.control.seq == 1
     turn = start_turn(draft, _context(client, landing), turn_id)
-    if is_first and draft.env.agent.wants_trigger("session.start"):
-        draft.trigger(turn.id, SessionStart())
+    begin_session(draft, turn.id)
     draft.trigger(turn.id, _trigger(draft, landing, turn.client))
     return turn.id
 

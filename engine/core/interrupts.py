@@ -3,18 +3,20 @@
 Source: `protocol.md` section 6.
 """
 
+import re
 from datetime import UTC, datetime
 from typing import Any, cast
 
 from engine.core import events as ev
-from engine.core.approvals import is_approval
-from engine.core.calls import start_clock
+from engine.core.approvals import approves, is_approval, refusal
 from engine.core.commands import Answer, Caller
 from engine.core.draft import Draft
 from engine.core.errors import Forbidden, InvalidAnswer, InvalidInput
-from engine.core.messages import Json, members
+from engine.core.messages import Json, SystemMessage, members
 from engine.core.state import OpenInterrupt, State
-from engine.core.worker import InterruptResumed, InterruptStatus
+from engine.core.worker import InterruptResumed, InterruptStatus, ToolExecute
+
+_RFC_3339 = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)", re.ASCII)
 
 CANCELLED: Json = {"status": "cancelled"}
 """The payload of an interrupt that was given up."""
@@ -37,11 +39,14 @@ def pauses(state: State, interrupt: OpenInterrupt, head: str | None) -> bool:
     return below is not None and below.seq > interrupt.seq
 
 
-def pausing(state: State, head: str | None = None) -> list[OpenInterrupt]:
-    """Return what pauses the active path (or the one that ends at `head`), oldest first."""
-    control = state.control
-    end = control.head if head is None else head
-    return [i for i in control.interrupts if pauses(state, i, end)]
+def pausing(state: State) -> list[OpenInterrupt]:
+    """Return what pauses the active path, oldest first."""
+    return pausing_at(state, state.control.head)
+
+
+def pausing_at(state: State, end: str | None) -> list[OpenInterrupt]:
+    """Return what pauses the path that ends at a message (`None`: the empty one)."""
+    return [i for i in state.control.interrupts if pauses(state, i, end)]
 
 
 def is_paused(state: State) -> bool:
@@ -60,7 +65,7 @@ def raise_interrupt(
     answer_by: str,
     held_call: str | None,
 ) -> str:
-    """Pause the active branch at its head, and void the model calls in flight on it.
+    """Pause a turn's branch at its end, and void the model calls in flight on it.
 
     Returns the interrupt's id: the one asked for, or a fresh one when that was used before.
 
@@ -68,7 +73,8 @@ def raise_interrupt(
         InvalidInput: its `expiresAt` is no moment.
     """
     control = draft.state.control
-    anchor = None if origin == "system" else control.head
+    end = draft.state.end_of(turn_id)
+    anchor = None if origin == "system" else end
     raised_id = interrupt_id
     if raised_id is None or draft.env.was_used(raised_id) or draft.state.interrupt(raised_id):
         raised_id = draft.env.new_id("int")
@@ -87,7 +93,7 @@ def raise_interrupt(
     )
     for call in control.calls:
         if call.kind == "llm" and (
-            anchor is None or draft.state.tree.is_on_path(call.anchor or anchor, control.head)
+            anchor is None or draft.state.tree.is_on_path(call.anchor or anchor, end)
         ):
             draft.emit(ev.CallVoided(call_id=call.id, reason="interrupted"), call.turn_id)
     return raised_id
@@ -103,12 +109,11 @@ def _expiry(payload: Json) -> datetime | None:
     if said is None:
         return None
     try:
-        moment = datetime.fromisoformat(said) if isinstance(said, str) else None
-    except ValueError:
-        moment = None
-    if moment is None or moment.tzinfo is None:
-        raise InvalidInput("payload.expiresAt", "a moment with an offset, as RFC 3339 writes it")
-    return moment.astimezone(UTC)
+        if isinstance(said, str) and _RFC_3339.fullmatch(said):
+            return datetime.fromisoformat(said.upper()).astimezone(UTC)
+    except (ValueError, OverflowError):
+        pass  # no such day, or one that UTC has no date for
+    raise InvalidInput("payload.expiresAt", "a moment with an offset, as RFC 3339 writes it")
 
 
 def expire(draft: Draft) -> None:
@@ -119,14 +124,24 @@ def expire(draft: Draft) -> None:
 
 
 def held_call(state: State, payload: Json, default: str | None) -> str | None:
-    """Return the call an interrupt holds: the open one its payload names, else `default`."""
+    """Return the call an interrupt holds: the open one its payload names, else `default`.
+
+    One that is open on the branch of a turn that was left is not there to be held.
+    """
     named = members(payload).get("toolCallId")
-    if isinstance(named, str) and state.call(named) is not None:
-        return named
+    call = state.call(named) if isinstance(named, str) else None
+    if call is not None and not state.is_parked(call.turn_id):
+        return call.id
     return default if default is not None and state.call(default) is not None else None
 
 
-def clear(draft: Draft, answer: Answer, caller: Caller) -> bool:
+def clear(
+    draft: Draft,
+    answer: Answer,
+    caller: Caller,
+    *,
+    instructions: tuple[SystemMessage, ...] = (),
+) -> bool:
     """Clear one interrupt by id; an old or unknown id does nothing and returns false.
 
     Raises:
@@ -138,7 +153,7 @@ def clear(draft: Draft, answer: Answer, caller: Caller) -> bool:
     if interrupt.answer_by == "machine" and caller == "client":
         raise Forbidden(f"Interrupt {interrupt.id} is not a client's to answer.")
     if answer.cancelled:
-        close(draft, interrupt, "cancelled", payload=CANCELLED)
+        close(draft, interrupt, "cancelled", payload=CANCELLED, instructions=instructions)
     else:
         payload, chosen = judged(draft, interrupt, answer, caller)
         close(
@@ -146,8 +161,9 @@ def clear(draft: Draft, answer: Answer, caller: Caller) -> bool:
             interrupt,
             "resolved",
             payload=payload,
-            responder=answer.responder,
+            responder=_of_record(answer.responder),
             chosen=chosen,
+            instructions=instructions,
         )
     draft.taken.append(interrupt.id)
     return True
@@ -171,10 +187,12 @@ def judged(
             raise InvalidAnswer(interrupt.id, "the answer is not one of the options offered")
         resolved = {"status": "resolved", "payload": value}
         if answer.responder is not None:
-            resolved["responder"] = answer.responder
+            resolved["responder"] = _of_record(answer.responder)
         return resolved, value
+    if is_approval(interrupt.payload) and "approved" in members(payload):
+        return payload, payload
     schema = members(members(interrupt.payload).get("responseSchema"))
-    if schema and (problem := draft.env.conforms(schema, payload)):
+    if schema and offered is None and (problem := draft.env.conforms(schema, payload)):
         raise InvalidAnswer(interrupt.id, problem)
     return payload, payload
 
@@ -187,18 +205,25 @@ def close(
     payload: Json,
     responder: Json = None,
     chosen: Json = None,
+    instructions: tuple[SystemMessage, ...] = (),
 ) -> None:
     """Record that an interrupt ended, and tell the worker if it paused the active path."""
     paused_active = pauses(draft.state, interrupt, draft.state.control.head)
+    approved = approves(chosen) if is_approval(interrupt.payload) else None
     draft.emit(
         ev.SessionInterruptResumed(
-            interrupt_id=interrupt.id, status=status, payload=payload, responder=responder
+            interrupt_id=interrupt.id,
+            status=status,
+            payload=payload,
+            responder=responder,
+            approved=approved,
+            refusal=refusal(chosen) if approved is False else None,
+            instructions=instructions,
         ),
         interrupt.turn_id,
     )
-    call = draft.state.call(interrupt.tool_call_id) if interrupt.tool_call_id else None
-    if call is not None and call.deadline is not None and not _is_held(draft.state, call.id):
-        start_clock(draft, call, attempt=call.attempt)
+    if interrupt.tool_call_id is not None and _is_timed(draft.state, interrupt.tool_call_id):
+        draft.let_go.append(interrupt.tool_call_id)
     if paused_active:
         draft.trigger(
             interrupt.turn_id,
@@ -215,8 +240,24 @@ def close(
         )
 
 
-def _is_held(state: State, call_id: str) -> bool:
-    return any(i.tool_call_id == call_id for i in state.control.interrupts)
+def _is_timed(state: State, call_id: str) -> bool:
+    """Whether a call, or the question about it, had a clock that the interrupt stopped."""
+    call = state.call(call_id)
+    asked = any(
+        d.is_out and isinstance(d.trigger, ToolExecute) and d.trigger.id == call_id
+        for d in state.control.decisions
+    )
+    return asked or (call is not None and call.deadline is not None)
+
+
+def _of_record(responder: Json) -> Json:
+    """Drop what is for the channel's own display: the chosen option's label and style."""
+    if not isinstance(responder, dict):
+        return responder
+    return {key: said for key, said in members(responder).items() if key not in _DISPLAYED}
+
+
+_DISPLAYED = {"label", "style"}
 
 
 def _prompt_type(payload: Json) -> str | None:

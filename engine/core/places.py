@@ -10,8 +10,10 @@ from engine.core.branches import Landing
 from engine.core.commands import Answer
 from engine.core.errors import TurnAlreadyActive
 from engine.core.interrupts import pauses, pausing
+from engine.core.messages import AssistantMessage, ReasoningMessage
 from engine.core.state import OpenInterrupt, State, Turn
 from engine.core.status import active_turn, status
+from engine.core.tree import Node
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,7 +127,20 @@ def _is_of(state: State, message_id: str | None, turn: Turn) -> bool:
         message_id is None
         or message_id == state.control.head
         or (node is not None and node.turn_id == turn.id)
+        or message_id == _answered_by(state, turn)
     )
+
+
+def _answered_by(state: State, turn: Turn) -> str | None:
+    """Return the message a turn answers that began without one of its own: another reply."""
+    first: Node | None = None
+    for node in state.tree.upward(state.control.head):
+        if node.turn_id != turn.id:
+            break
+        first = node
+    if first is None or not isinstance(first.message, AssistantMessage | ReasoningMessage):
+        return None
+    return first.parent_id
 
 
 def _parked_turn_ending(state: State, message_id: str | None) -> Turn | None:

@@ -5,16 +5,20 @@ A worker sees this as `proposed`; an agent without a worker gets it applied.
 Source: `protocol.md` sections 5 and 6.
 """
 
+from dataclasses import replace
+
 from engine.core import values
 from engine.core.approvals import APPROVAL, approves, refusal, start_calls
 from engine.core.calls import finished_message
-from engine.core.draft import Draft
+from engine.core.draft import Draft, Raised
+from engine.core.state import Decision
 from engine.core.toolinput import input_of
 from engine.core.worker import (
     CallModel,
     ClientAction,
     ClientMessages,
     DecisionResponse,
+    Done,
     GiveError,
     InterruptResumed,
     LlmFinished,
@@ -47,7 +51,7 @@ def propose(
         case ToolFinished():
             return _record_result(draft, turn_id, trigger, own)
         case LlmFinished():
-            return _record_reply(draft, trigger)
+            return _record_reply(draft, turn_id, trigger, own)
         case InterruptResumed():
             return _after_answer(draft, turn_id, trigger, own)
 
@@ -56,12 +60,13 @@ def _record_input(
     draft: Draft, turn_id: str | None, trigger: ClientMessages, own: str | None
 ) -> DecisionResponse:
     """Record the input and call the model. Input that joined a turn brings its own tools."""
+    new = tuple(message for message in trigger.messages if message.id not in draft.state.tree)
     if not _may_call_model(draft, turn_id, own):
-        return DecisionResponse(messages=trigger.messages)
+        return DecisionResponse(messages=new)
     turn = draft.state.turn(turn_id)
     joined = turn is not None and turn.client != trigger.client
     action = CallModel(client=trigger.client if joined else None)
-    return DecisionResponse(messages=trigger.messages, actions=(action,))
+    return DecisionResponse(messages=new, actions=(action,))
 
 
 def _start_or_refuse(
@@ -84,14 +89,19 @@ def _record_result(
     return DecisionResponse(messages=(message,), actions=actions)
 
 
-def _record_reply(draft: Draft, trigger: LlmFinished) -> DecisionResponse:
-    """Record the reply and start its tool calls. What cannot go on ends the turn by itself."""
+def _record_reply(
+    draft: Draft, turn_id: str | None, trigger: LlmFinished, own: str | None
+) -> DecisionResponse:
+    """Record the reply and start its tool calls; without any the agent is done.
+
+    Not when something else of the turn is open or waits. What failed ends the turn by itself.
+    """
     if trigger.message is None:
         return DecisionResponse()
-    return DecisionResponse(
-        messages=(*trigger.reasoning, trigger.message),
-        actions=start_calls(draft.env, trigger.message.tool_calls),
-    )
+    actions = start_calls(draft.env, trigger.message.tool_calls)
+    if not actions and _is_last(draft, turn_id, own):
+        actions = (Done(),)
+    return DecisionResponse(messages=(*trigger.reasoning, trigger.message), actions=actions)
 
 
 def _after_answer(
@@ -110,15 +120,20 @@ def _after_answer(
     call = draft.state.call(trigger.tool_call_id) if trigger.tool_call_id else None
     is_function = call is not None and call.kind == "function"
     if call is not None and call.attempt == 0 and (is_function or trigger.prompt_type == APPROVAL):
-        if not approves(trigger.answer):
-            return DecisionResponse(actions=(GiveError(id=call.id, error=refusal(trigger.answer)),))
-        if not is_function or _is_to_be_gated(draft, call.id):
+        if call.refused is not None or not approves(trigger.answer):
+            said = call.refused or refusal(trigger.answer)
+            return DecisionResponse(actions=(GiveError(id=call.id, error=said),))
+        if not is_function or _is_to_be_gated(draft, call.id) or _is_held(draft, call.id):
             return DecisionResponse()
         checked = input_of(draft.env, call.name, call.arguments)
         return DecisionResponse(actions=_start_or_refuse(draft, call.id, call.name, checked))
     if turn_id is None or not _may_call_model(draft, turn_id, own):
         return DecisionResponse()
     return DecisionResponse(actions=(CallModel(),))
+
+
+def _is_held(draft: Draft, call_id: str) -> bool:
+    return any(i.tool_call_id == call_id for i in draft.state.control.interrupts)
 
 
 def _is_to_be_gated(draft: Draft, call_id: str) -> bool:
@@ -132,14 +147,29 @@ def _is_to_be_gated(draft: Draft, call_id: str) -> bool:
 def _may_call_model(draft: Draft, turn_id: str | None, own: str | None) -> bool:
     """Whether the model may be called: nothing else of the turn is open or waits in line.
 
-    A client's action that waits is no reason to wait: it proposes no model call.
+    A client's action that waits is no reason to wait: it proposes no model call. Unless a
+    worker has answered it, and what it starts is held.
     """
     if draft.state.calls_of(turn_id):
         return False
-    waiting = (
-        *(d for d in draft.state.control.decisions if d.id != own),
-        *draft.raised,
+    return all(
+        isinstance(each.trigger, ClientAction) and not (isinstance(each, Decision) and each.held)
+        for each in _waiting(draft, turn_id, own)
     )
-    return not any(
-        each.turn_id == turn_id and not isinstance(each.trigger, ClientAction) for each in waiting
-    )
+
+
+def _is_last(draft: Draft, turn_id: str | None, own: str | None) -> bool:
+    """Whether nothing else of the turn is open or waits."""
+    return not draft.state.calls_of(turn_id) and not _waiting(draft, turn_id, own)
+
+
+def _waiting(draft: Draft, turn_id: str | None, own: str | None) -> list[Decision | Raised]:
+    others = [d for d in draft.state.control.decisions if d.id != own]
+    return [each for each in (*others, *draft.raised) if each.turn_id == turn_id]
+
+
+def asked(decision: Decision) -> Trigger:
+    """Return why the worker is asked: about a call, also how often and until when."""
+    if not isinstance(decision.trigger, ToolExecute):
+        return decision.trigger
+    return replace(decision.trigger, attempt=decision.attempt, deadline=decision.deadline)

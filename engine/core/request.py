@@ -3,13 +3,11 @@
 Source: `protocol.md` section 5.
 """
 
-from dataclasses import replace
-
 from engine.core import values
 from engine.core.draft import Draft
 from engine.core.env import Env
 from engine.core.messages import in_call_order
-from engine.core.propose import propose
+from engine.core.propose import asked, propose
 from engine.core.state import Call, Decision, State
 from engine.core.status import call_status
 from engine.core.worker import (
@@ -19,8 +17,6 @@ from engine.core.worker import (
     Identity,
     MessageTree,
     OpenQuestion,
-    ToolExecute,
-    Trigger,
 )
 
 
@@ -35,7 +31,7 @@ def decision_request(state: State, env: Env, decision: Decision) -> DecisionRequ
         decision_id=decision.id,
         attempt=decision.attempt,
         identity=Identity(id=control.owner),
-        trigger=_trigger(decision),
+        trigger=asked(decision),
         proposed=propose(Draft(state, env), decision.turn_id, decision.trigger, decision.id),
         state=control.state,
         agent=values.config(env.agent, control),
@@ -54,13 +50,6 @@ def decision_request(state: State, env: Env, decision: Decision) -> DecisionRequ
         deadline=decision.deadline,
         message_tree=_message_tree(state) if env.agent.send_tree else None,
     )
-
-
-def _trigger(decision: Decision) -> Trigger:
-    """Return why the worker is asked: about a call, also how often and until when."""
-    if not isinstance(decision.trigger, ToolExecute):
-        return decision.trigger
-    return replace(decision.trigger, attempt=decision.attempt, deadline=decision.deadline)
 
 
 def _in_flight(call: Call) -> CallInFlight:

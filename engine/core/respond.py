@@ -7,7 +7,13 @@ from typing import Literal
 
 from engine.core import events as ev
 from engine.core import values
-from engine.core.calls import end_tool_call, request_model_call, request_tool_call, start_tool
+from engine.core.calls import (
+    attempt_of,
+    end_tool_call,
+    request_model_call,
+    request_tool_call,
+    start_tool,
+)
 from engine.core.commands import Answer
 from engine.core.draft import Draft
 from engine.core.errors import Forbidden, InvalidAnswer, InvalidInput, InvalidResponse
@@ -42,18 +48,21 @@ def respond(
     response: DecisionResponse,
     *,
     by: Literal["worker", "engine"] = "worker",
+    asks: bool = False,
 ) -> dict[str, str]:
     """Apply a response; return the interrupt ids that were replaced (asked for → given).
+
+    `asks`: an interrupt stood beside these actions, whether it is among them or not.
 
     Raises:
         InvalidResponse: a rule is broken. The draft is then half changed: work on a fork.
     """
     _check(response)
-    _record(draft, turn_id, _messages(trigger, response))
+    _record(draft, turn_id, _messages(draft, trigger, response))
     values.write(draft, turn_id, response)
     replaced: dict[str, str] = {}
     held: set[str] = set()
-    asks = any(isinstance(action, Interrupt) for action in response.actions)
+    asks = asks or any(isinstance(action, Interrupt) for action in response.actions)
     for index, action in enumerate(response.actions):
         where = f"actions[{index}]"
         match action:
@@ -90,11 +99,11 @@ def _check(response: DecisionResponse) -> None:
             raise InvalidResponse(where, "nothing can follow done")
 
 
-def _messages(trigger: Trigger, response: DecisionResponse) -> tuple[Message, ...]:
+def _messages(draft: Draft, trigger: Trigger, response: DecisionResponse) -> tuple[Message, ...]:
     """The input itself is recorded first when it is answered by an interrupt."""
     interrupts = any(isinstance(action, Interrupt) for action in response.actions)
     if isinstance(trigger, ClientMessages) and interrupts and not response.messages:
-        return trigger.messages
+        return tuple(m for m in trigger.messages if m.id not in draft.state.tree)
     return response.messages
 
 
@@ -102,7 +111,8 @@ def _record(draft: Draft, turn_id: str | None, messages: tuple[Message, ...]) ->
     for index, message in enumerate(messages):
         if message.id in draft.state.tree:
             raise InvalidResponse(f"messages[{index}].id", f"{message.id} is already recorded")
-        draft.emit(ev.MessageNew(message=message, parent_id=draft.state.control.head), turn_id)
+        parent_id = draft.state.end_of(turn_id)
+        draft.emit(ev.MessageNew(message=message, parent_id=parent_id), turn_id)
 
 
 def _call_tool(
@@ -120,7 +130,8 @@ def _act(draft: Draft, turn_id: str | None, trigger: Trigger, action: Action, wh
             request_model_call(draft, _turn(draft, turn_id), action)
         case RunTool():
             call = _open_call(draft, trigger, action.id, None, where)
-            if call.kind != "function" or call.attempt > 0:
+            is_here = not draft.state.is_parked(call.turn_id)
+            if call.kind != "function" or call.attempt > 0 or not is_here:
                 raise InvalidResponse(where, f"call {call.id} is not a function tool's that waits")
             start_tool(draft, call)
         case GiveResult():
@@ -197,7 +208,6 @@ def _open_call(
     call = draft.state.call(wanted)
     if call is None or call.kind == "llm":
         raise InvalidResponse(f"{where}.id", f"tool call {wanted} is not open")
-    is_own = call.kind == "worker" and call.attempt == 0
-    if attempt is not None and attempt != call.attempt and not is_own:
-        raise InvalidResponse(f"{where}.attempt", f"attempt {call.attempt} is running")
+    if attempt is not None and attempt != attempt_of(call):
+        raise InvalidResponse(f"{where}.attempt", f"attempt {attempt_of(call)} is open")
     return call

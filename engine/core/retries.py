@@ -30,7 +30,7 @@ def retry_of(
     """
     if not retryable or attempt >= policy.attempts:
         return None
-    ceiling = min(policy.base ** (attempt + 1), policy.max_backoff_s)
+    ceiling = _ceiling(policy, attempt + 1)
     wait = timedelta() if at_once else timedelta(seconds=ceiling * env.jitter())
     at = env.now + wait
     if expires is not None and at >= expires:
@@ -41,6 +41,13 @@ def retry_of(
         at=at,
         deadline=min(deadline, expires) if expires is not None else deadline,
     )
+
+
+def _ceiling(policy: RetryPolicy, attempt: int) -> float:
+    try:
+        return min(policy.base**attempt, policy.max_backoff_s)
+    except OverflowError:  # more than a number can hold is more than the maximum
+        return policy.max_backoff_s
 
 
 def problem_of(override: RetryOverride | None) -> tuple[str, str] | None:

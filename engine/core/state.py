@@ -50,7 +50,8 @@ class Call:
     `attempt` is 0 until the call runs. `not_before` delays the start of an attempt
     (backoff). `deadline` ends this attempt, `expires` the call. `anchor` is the end
     of the path the call belongs to. A model call streams its reply as `message_id`;
-    a tool call has `name` and `arguments`.
+    a tool call has `name` and `arguments`; `asked` counts how often its worker was told to
+    run it, and `refused` is what a person said who was asked to let it run and did not.
     """
 
     id: str
@@ -68,13 +69,16 @@ class Call:
     system: str | None = None
     client: ClientContext | None = None
     retry: RetryOverride | None = None
+    asked: int = 0
+    refused: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
     """A trigger without a decision. `attempt` is 0 while it waits in line.
 
-    `held` are a worker's actions on it that wait for the branch to be free.
+    `held` are a worker's actions on it that wait for the branch to be free. `used` attempts
+    were made before it went back in line.
     """
 
     id: str
@@ -85,6 +89,7 @@ class Decision:
     deadline: datetime | None = None
     expires: datetime | None = None
     held: tuple[Action, ...] = ()
+    used: int = 0
 
     @property
     def is_out(self) -> bool:

@@ -136,7 +136,11 @@ def about(event: ev.Event) -> Thing | None:
 
 
 def ending(body: ev.Body) -> str | None:
-    """Return the last word on what an event ends. `None`: it ends nothing."""
+    """Return the last word on a thing that is not open any more after an event about it.
+
+    `None`: an event of this type ends nothing. That one ends something is for the state to
+    say: a failed attempt that another one follows has the same type as the last.
+    """
     match body:
         case ev.TurnCompleted() | ev.LlmCallCompleted() | ev.ToolCallCompleted():
             return "completed"

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
-from engine.core.messages import Message
+from engine.core.messages import AssistantMessage, Message
 
 ValueKind: TypeAlias = Literal["state", "shared_state", "agent"]
 """The worker's memory, the state that clients see, the agent's config."""
@@ -41,13 +41,23 @@ class Mark:
 class Tree:
     """Messages by id, with their parents. `complete` is false when only some were loaded."""
 
-    __slots__ = ("_children", "_entries", "_index", "_length", "_marks", "_size", "complete")
+    __slots__ = (
+        "_asking",
+        "_children",
+        "_entries",
+        "_index",
+        "_length",
+        "_marks",
+        "_size",
+        "complete",
+    )
 
     def __init__(self, *, complete: bool = True) -> None:
         self._entries: list[Node | Mark] = []
         self._index: dict[str, int] = {}
         self._children: dict[str | None, list[int]] = {}
         self._marks: dict[str | None, list[int]] = {}
+        self._asking: dict[str, list[int]] = {}
         self._length = 0
         self._size = 0
         self.complete = complete
@@ -91,6 +101,7 @@ class Tree:
         grown = Tree(complete=self.complete)
         grown._entries, grown._index = self._entries, self._index
         grown._children, grown._marks = self._children, self._marks
+        grown._asking = self._asking
         grown._length, grown._size = len(self._entries), size
         return grown
 
@@ -101,6 +112,8 @@ class Tree:
             case Node():
                 self._index[entry.message.id] = self._length
                 self._children.setdefault(entry.parent_id, []).append(self._length)
+                for call_id in _calls_of(entry):
+                    self._asking.setdefault(call_id, []).append(self._length)
             case Mark():
                 self._marks.setdefault(entry.anchor, []).append(self._length)
         self._entries.append(entry)
@@ -111,6 +124,8 @@ class Tree:
             case Node():
                 del self._index[entry.message.id]
                 self._children[entry.parent_id].pop()
+                for call_id in _calls_of(entry):
+                    self._asking[call_id].pop()
             case Mark():
                 self._marks[entry.anchor].pop()
 
@@ -133,6 +148,10 @@ class Tree:
         entries = (self._entries[i] for i in self._children.get(message_id, ()) if i < self._length)
         found = [entry for entry in entries if isinstance(entry, Node)]
         return sorted(found, key=lambda node: node.seq)
+
+    def asks_for(self, call_id: str) -> bool:
+        """Whether a recorded message asks for a tool call with this id."""
+        return any(index < self._length for index in self._asking.get(call_id, ()))
 
     def path(self, head_id: str | None) -> list[Node]:
         """Return the nodes from the root to `head_id`."""
@@ -185,3 +204,8 @@ class Tree:
     def _marks_at(self, anchor: str | None) -> list[Mark]:
         entries = (self._entries[i] for i in self._marks.get(anchor, ()) if i < self._length)
         return [entry for entry in entries if isinstance(entry, Mark)]
+
+
+def _calls_of(node: Node) -> list[str]:
+    message = node.message
+    return [c.id for c in message.tool_calls] if isinstance(message, AssistantMessage) else []

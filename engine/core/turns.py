@@ -4,9 +4,9 @@ Source: `protocol.md` section 4.
 """
 
 from engine.core import events as ev
-from engine.core.calls import finished_message, record_unanswered, stop_call
+from engine.core.calls import finished_message, own_tool, record_unanswered, stop_call
 from engine.core.draft import Draft
-from engine.core.interrupts import CANCELLED, is_paused, pausing
+from engine.core.interrupts import CANCELLED, is_paused, pausing_at
 from engine.core.messages import AssistantMessage, ClientContext, Json, ToolMessage
 from engine.core.state import Decision, State, Turn
 from engine.core.status import active_turn
@@ -32,9 +32,10 @@ def park(draft: Draft, turn: Turn) -> None:
     """The client leaves the branch of a turn that is paused or waits for it.
 
     What is decided about it waits; a decision that is out is asked again when it is back.
+    A worker that runs a tool of its own goes on: that is a call.
     """
     for decision in draft.state.control.decisions:
-        if decision.turn_id == turn.id and decision.is_out:
+        if decision.turn_id == turn.id and decision.is_out and not own_tool(draft, decision):
             draft.emit(
                 ev.DecisionWaiting(decision_id=decision.id, trigger=decision.trigger), turn.id
             )
@@ -49,7 +50,7 @@ def abandon(draft: Draft) -> None:
     Source: `protocol.md` section 4.
     """
     for turn in draft.state.control.turns:
-        if not turn.parked or pausing(draft.state, turn.tip):
+        if not turn.parked or pausing_at(draft.state, turn.tip):
             continue
         if any(call.kind == "client" for call in draft.state.calls_of(turn.id)):
             continue
@@ -92,8 +93,9 @@ def complete(
 
 
 def _let_go(draft: Draft, decision: Decision, *, dropping: bool) -> None:
-    """A decision's turn ends. A client's action outlives it, unless a worker has it already."""
-    if isinstance(decision.trigger, ClientAction) and not (dropping or decision.is_out):
+    """A decision's turn ends. A client's action outlives it, unless a worker had it already."""
+    is_new = not (decision.is_out or decision.held)
+    if isinstance(decision.trigger, ClientAction) and is_new and not dropping:
         draft.emit(ev.DecisionWaiting(decision_id=decision.id, trigger=decision.trigger), None)
     else:
         draft.emit(ev.DecisionDropped(decision_id=decision.id), decision.turn_id)
@@ -146,12 +148,16 @@ def _end_calls(draft: Draft, turn: Turn) -> None:
 def _record_input(draft: Draft, turn: Turn) -> None:
     """Record input of the turn that nobody has looked at yet: it starts nothing any more."""
     for each in (*draft.state.control.decisions, *draft.raised):
-        if each.turn_id != turn.id or not isinstance(each.trigger, ClientMessages):
-            continue
-        for message in each.trigger.messages:
-            if message.id not in draft.state.tree:
-                parent_id = draft.state.end_of(turn.id)
-                draft.emit(ev.MessageNew(message=message, parent_id=parent_id), turn.id)
+        if each.turn_id == turn.id and isinstance(each.trigger, ClientMessages):
+            record_input(draft, turn.id, each.trigger)
+
+
+def record_input(draft: Draft, turn_id: str | None, trigger: ClientMessages) -> None:
+    """Record what of an input is not recorded yet, at the end of its turn's branch."""
+    for message in trigger.messages:
+        if message.id not in draft.state.tree:
+            parent_id = draft.state.end_of(turn_id)
+            draft.emit(ev.MessageNew(message=message, parent_id=parent_id), turn_id)
 
 
 def _record_finished(draft: Draft, turn: Turn) -> None:

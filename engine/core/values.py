@@ -27,15 +27,19 @@ def write(draft: Draft, turn_id: str | None, response: DecisionResponse) -> None
     Raises:
         InvalidResponse: the config is no object, or a field of it has the wrong type.
     """
-    control = draft.state.control
+    control, anchor = draft.state.control, draft.state.end_of(turn_id)
     if response.state is not None:
-        draft.emit(ev.StateUpdated(state=response.state or None, anchor=control.head), turn_id)
+        draft.emit(ev.StateUpdated(state=_cleared(response.state), anchor=anchor), turn_id)
     if response.agent is not None and response.agent != config(draft.env.agent, control):
         _check_config(response.agent)
-        draft.emit(ev.AgentUpdated(agent=response.agent or None, anchor=control.head), turn_id)
+        draft.emit(ev.AgentUpdated(agent=_cleared(response.agent), anchor=anchor), turn_id)
     if response.shared_state is not None:
-        body = ev.SharedStateUpdated(state=response.shared_state, anchor=control.head)
-        draft.emit(body, turn_id)
+        state = _cleared(response.shared_state)
+        draft.emit(ev.SharedStateUpdated(state=state, anchor=anchor), turn_id)
+
+
+def _cleared(value: Json) -> Json:
+    return None if value == {} and isinstance(value, dict) else value
 
 
 def at(draft: Draft, message_id: str | None) -> ev.Values | None:

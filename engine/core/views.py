@@ -6,11 +6,13 @@ Source: `protocol.md` sections 3 and 4; `agui.md` sections 2.2 and 3.
 from engine.core import events as ev
 from engine.core import values
 from engine.core.branches import Landing, land
+from engine.core.calls import ask_about, is_undecided
 from engine.core.commands import Answer, ClientView
 from engine.core.draft import Draft
 from engine.core.errors import Forbidden, InvalidAnswer, SessionInterrupted, TurnAlreadyActive
 from engine.core.inputs import answer_client_call, begin, is_known_turn, join
 from engine.core.interrupts import clear, is_paused, pauses, pausing
+from engine.core.messages import SystemMessage
 from engine.core.places import Place, find_place
 from engine.core.state import Turn
 from engine.core.status import TurnStatus, active_turn, status
@@ -32,20 +34,28 @@ def client_view(draft: Draft, command: ClientView) -> str | None:
     """
     if command.turn_id is not None and is_known_turn(draft, command.turn_id):
         return command.turn_id
-    landing = land(draft.state, command.messages)
+    landing = land(draft.state, command.messages, draft.env.was_used)
     place = find_place(draft.state, landing, command.answers)
     cleared: list[bool] = []
     leaves = _active_status(draft)
     if place.is_held:
         # Every path waits. Once the answers are in, the view may go where it belongs.
-        cleared = [_answer(draft, command, answer) for answer in command.answers]
+        cleared = [
+            _answer(draft, command, answer, landing.instructions) for answer in command.answers
+        ]
         place = find_place(draft.state, landing, command.answers)
+    held_before = bool(cleared)
     _go(draft, landing, place, leaves)
     turn = active_turn(draft.state)
-    was = _active_status(draft)
-    ended = [answer_client_call(draft, message) for message in landing.tool_answers]
-    if not cleared:
-        cleared = [_answer(draft, command, answer) for answer in command.answers]
+    was = leaves if held_before else _active_status(draft)
+    ended = [
+        answer_client_call(draft, message, landing.instructions)
+        for message in (() if place.is_held else landing.tool_answers)
+    ]
+    if not held_before:
+        cleared = [
+            _answer(draft, command, answer, landing.instructions) for answer in command.answers
+        ]
     touched = any(cleared) or any(ended)
     if not landing.remainder:
         if touched:
@@ -55,7 +65,7 @@ def client_view(draft: Draft, command: ClientView) -> str | None:
         return _still_paused(draft, command, turn, touched=touched)
     if turn is None:
         return begin(draft, command.client, landing, command.turn_id)
-    if was == "running" and not any(cleared):
+    if was == "running":
         raise TurnAlreadyActive(turn.id)
     join(draft, command.client, landing, turn)
     return turn.id
@@ -74,6 +84,8 @@ def _go(draft: Draft, landing: Landing, place: Place, leaves: TurnStatus | None)
     Raises:
         TurnAlreadyActive: it runs. Only a turn that is paused or waits can be left.
     """
+    if landing.unknown_history and not place.is_held:
+        draft.notice("unknown_history", "none of these messages is recorded: a new branch")
     if place.head == draft.state.control.head and place.turn_id is None:
         return
     turn = active_turn(draft.state)
@@ -81,17 +93,33 @@ def _go(draft: Draft, landing: Landing, place: Place, leaves: TurnStatus | None)
         if leaves == "running":
             raise TurnAlreadyActive(turn.id)
         park(draft, turn)
-    if landing.unknown_history:
-        draft.notice("unknown_history", "none of these messages is recorded: a new branch")
     moved = ev.HeadMoved(message_id=place.head, values=values.at(draft, place.head))
     draft.emit(moved, place.turn_id)
+    if place.turn_id is not None:
+        _ask_again(draft, place.turn_id)
 
 
-def _answer(draft: Draft, command: ClientView, answer: Answer) -> bool:
+def _ask_again(draft: Draft, turn_id: str) -> None:
+    """Ask about calls of a turn that is back and that nobody would start or end any more.
+
+    The question that held one was answered while its branch was left, which was told nobody.
+    """
+    for call in draft.state.calls_of(turn_id):
+        is_ours = call.kind in {"function", "worker", "unknown"} and call.attempt == 0
+        if is_ours and not is_undecided(draft, call):
+            ask_about(draft, call)
+
+
+def _answer(
+    draft: Draft,
+    command: ClientView,
+    answer: Answer,
+    instructions: tuple[SystemMessage, ...],
+) -> bool:
     interrupt = draft.state.interrupt(answer.interrupt_id)
     lands = interrupt is not None and pauses(draft.state, interrupt, draft.state.control.head)
     try:
-        if clear(draft, answer, "client"):
+        if clear(draft, answer, "client", instructions=instructions):
             if not (lands or answer.cancelled):
                 detail = f"Interrupt {answer.interrupt_id} was on a branch that is not shown."
                 draft.notice("answer_not_delivered", detail)

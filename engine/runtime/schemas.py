@@ -7,7 +7,7 @@ from jsonschema.exceptions import relevance
 from referencing import Registry
 from referencing.exceptions import Unresolvable
 
-_NOTHING_ELSE: Any = Registry()
+_NOTHING_ELSE: Registry[Any] = Registry()
 """Where a `$ref` may lead: into its own schema. Nothing is fetched for somebody's payload."""
 
 

@@ -20,10 +20,11 @@ from engine.core.apply import apply
 from engine.core.env import Env, NotInMemory
 from engine.core.errors import StorageUnavailable, ThreadTaken, UnknownAgent, UnknownSession
 from engine.core.handle import Outcome, Receipt, handle
+from engine.core.messages import ToolMessage
 from engine.core.ports import Clock
 from engine.core.request import decision_request
 from engine.core.state import State, new_session
-from engine.core.worker import CallTool, DecisionRequest, Interrupt
+from engine.core.worker import Action, CallTool, DecisionRequest, Interrupt
 from engine.runtime.agents import RunnableAgent
 from engine.runtime.crashpoints import reach
 from engine.runtime.effects import Effects
@@ -253,8 +254,8 @@ class Sessions:
     async def _load_paths(self, entry: Entry, command: cmd.ClientView | cmd.AppendMessages) -> None:
         """Have the messages that a command names, and for a view those it may mean.
 
-        A view may mean the branch of a parked turn or of an open question, and may leave
-        out what stands right behind its last message.
+        A view may leave out what stands right behind its last message. (Branches on which
+        something is open are always there.)
         """
         state = entry.loaded()
         if state.tree.complete:
@@ -263,9 +264,7 @@ class Sessions:
         if isinstance(command, cmd.AppendMessages):
             await self._load(entry, named)
             return
-        tips = [turn.tip for turn in state.control.turns]
-        anchors = [interrupt.anchor for interrupt in state.control.interrupts]
-        await self._load(entry, [*named, *filter(None, (*tips, *anchors))])
+        await self._load(entry, named)
         ends = [message_id for message_id in named if message_id in state.tree][-1:]
         while ends:
             found = await self.store.behind(entry.session_id, ends.pop())
@@ -331,7 +330,8 @@ class Sessions:
     async def _used_ids(self, entry: Entry, command: cmd.Command) -> set[str]:
         """Return which of the ids that a command asks for were ever used here."""
         used: set[str] = set()
-        for event_type, asked in _asked_ids(command):
+        state = entry.loaded()
+        for event_type, asked in (*_asked_ids(command), *_held_ids(state), *_calls(state, command)):
             found = await self.store.last_event(entry.session_id, type=event_type, subject=asked)
             if found is not None:
                 used.add(asked)
@@ -390,12 +390,37 @@ def _asked_ids(command: cmd.Command) -> list[tuple[str, str]]:
         case cmd.AppendMessages(turn_id=str(asked)) | cmd.ClientView(turn_id=str(asked)):
             return [("turn.started", asked)]
         case cmd.AnswerDecision(response=response):
-            asked_by_actions: list[tuple[str, str]] = []
-            for action in response.actions:
-                if isinstance(action, Interrupt) and action.interrupt_id is not None:
-                    asked_by_actions.append(("session.interrupted", action.interrupt_id))
-                if isinstance(action, CallTool) and action.id is not None:
-                    asked_by_actions.append(("tool.call.requested", action.id))
-            return asked_by_actions
+            return _asked_by(response.actions)
         case _:
             return []
+
+
+def _held_ids(state: State) -> list[tuple[str, str]]:
+    """Return the ids that actions want to give which wait for the branch to be free."""
+    return [asked for decision in state.control.decisions for asked in _asked_by(decision.held)]
+
+
+def _asked_by(actions: Iterable[Action]) -> list[tuple[str, str]]:
+    asked: list[tuple[str, str]] = []
+    for action in actions:
+        match action:
+            case Interrupt(interrupt_id=str(wanted)):
+                asked.append(("session.interrupted", wanted))
+            case CallTool(id=str(wanted)):
+                asked.append(("tool.call.requested", wanted))
+            case _:
+                continue
+    return asked
+
+
+def _calls(state: State, command: cmd.Command) -> list[tuple[str, str]]:
+    """Return the calls of results that a view shows, where the tree is not wholly in memory."""
+    if state.tree.complete or not isinstance(command, cmd.ClientView):
+        return []
+    return [
+        ("tool.call.requested", message.tool_call_id)
+        for message in command.messages
+        if isinstance(message, ToolMessage)
+        and message.id not in state.tree
+        and not state.tree.asks_for(message.tool_call_id)
+    ]

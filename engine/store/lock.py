@@ -45,6 +45,30 @@ def read_owner(database: Path) -> Owner | None:
         return None
 
 
+def holder(database: Path) -> Owner | None:
+    """Return who holds a database at this moment, without taking it.
+
+    Whoever released it has also wiped out what it wrote, so only a name that stands there
+    is put to the test: a killed process leaves its name, but not its lock.
+    """
+    owner = read_owner(database)
+    if owner is None:
+        return None
+    try:
+        file = os.open(lock_path(database), os.O_RDONLY)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return owner
+    except OSError:
+        return None
+    finally:
+        os.close(file)
+    return None
+
+
 class EngineLock:
     """The lock of one database file."""
 

@@ -133,12 +133,13 @@ class MemoryStore:
         after_seq = 0 if snapshot is None else snapshot["seq"]
         lines = self._events[session_id][after_seq:]
         events = tuple(to_event(session_id, _columns(line)) for line in lines)
+        control = None if snapshot is None else to_control(session_id, snapshot["control"])
         path = Branches()
-        if snapshot is not None:
-            path = self._paths(session_id, ends_before(snapshot["head"], events))
+        if control is not None:
+            path = self._paths(session_id, ends_before(control, events))
         return Loaded(
             session=_session(row),
-            snapshot=None if snapshot is None else to_control(session_id, snapshot["control"]),
+            snapshot=control,
             path=recorded_until(after_seq, path),
             events=events,
         )

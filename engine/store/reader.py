@@ -37,15 +37,16 @@ def load(connection: Connection, statement: str, parameters: Parameters) -> Load
             return None
         session = to_session(cast("SessionColumns", found[:-3]))
         session_id = session.session_id
-        seq, head, control = cast("tuple[int | None, str | None, str | None]", found[-3:])
+        seq, _head, control = cast("tuple[int | None, str | None, str | None]", found[-3:])
         lines = _events(connection, session_id, seq or 0)
         events = tuple(to_event(session_id, line) for line in lines)
+        snapshot = None if control is None else to_control(session_id, control)
         path = Branches()
-        if control is not None:
-            path = _paths(connection, session_id, ends_before(head, events))
+        if snapshot is not None:
+            path = _paths(connection, session_id, ends_before(snapshot, events))
     return Loaded(
         session=session,
-        snapshot=None if control is None else to_control(session_id, control),
+        snapshot=snapshot,
         path=recorded_until(seq or 0, path),
         events=events,
     )

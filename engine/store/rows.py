@@ -253,12 +253,15 @@ def to_marks(lines: Iterable[tuple[str, str, int]]) -> tuple[Mark, ...]:
     return tuple(Mark(VALUES[kind], subject or None, seq) for kind, subject, seq in lines)
 
 
-def ends_before(head: str | None, events: Iterable[Event]) -> list[str]:
-    """Return where the paths end that a fold needs: the snapshot's head, and what follows it.
+def ends_before(control: Control, events: Iterable[Event]) -> list[str]:
+    """Return where the paths end that a fold needs: those of a snapshot, and what follows it.
 
-    Events behind a snapshot may go back to a branch that it does not show.
+    Something may be open on a branch that was left, and events behind a snapshot may go
+    back to a branch on which nothing is.
     """
-    ends, recorded = {head}, set[str]()
+    tips = (turn.tip for turn in control.turns)
+    anchors = (interrupt.anchor for interrupt in control.interrupts)
+    ends, recorded = {control.head, *tips, *anchors}, set[str]()
     for event in events:
         match event.body:
             case MessageNew(message=message, parent_id=parent_id):

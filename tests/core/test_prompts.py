@@ -106,7 +106,9 @@ def test_an_answer_that_comes_too_late_meets_an_old_id() -> None:
     assert session.receipt.cleared == ()
 
 
-@pytest.mark.parametrize("said", ["tomorrow", "2026-01-01T00:00:10", 5, ""], ids=repr)
+@pytest.mark.parametrize(
+    "said", ["tomorrow", "2026-01-01T00:00:10", "9999-12-31T23:59:59-12:00", 5, ""], ids=repr
+)
 def test_an_expiry_that_is_no_moment_is_refused(said: object) -> None:
     """When raised: a worker is asked again, a client is told."""
     session = Session()

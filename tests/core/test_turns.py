@@ -147,7 +147,7 @@ def test_a_call_left_open_by_its_worker_keeps_the_turn_running() -> None:
     session = Session(agent(tool("own", handler="worker"), wants=frozenset({"tool.execute"})))
     session.say()
     session.reply(None, ToolCall(id="c1", name="own", arguments='{"to": "x"}'))
-    assert names(session.answer()) == ["decision.completed"]
+    assert names(session.answer()) == ["decision.completed", "call.started"]
 
     assert session.state.control.turns != ()
 
