@@ -206,11 +206,15 @@ def _decisions(
             waiting = Decision(id=body.decision_id, turn_id=event.turn_id, trigger=body.trigger)
             return _in_line(tuple(d for d in decisions if d.id != waiting.id), waiting)
         case ev.DecisionRequested():
+            # The same attempt again has new time, and is not begun again.
+            before = next((d for d in decisions if d.id == body.decision_id), None)
+            is_same = before is not None and before.attempt == body.attempt
             asked = Decision(
                 id=body.decision_id,
                 turn_id=event.turn_id,
                 trigger=body.trigger,
                 attempt=body.attempt,
+                not_before=before.not_before if before is not None and is_same else None,
                 deadline=body.deadline,
                 expires=body.expires,
             )
@@ -239,14 +243,12 @@ def _decisions(
 def _instructed(turns: tuple[Turn, ...], event: ev.Event, body: ev.Body) -> tuple[Turn, ...]:
     """Note what came with a client's answer: it holds for what the turn does from now on."""
     match body:
-        case (
-            ev.ToolCallCompleted(instructions=(_, *_))
-            | ev.ToolCallErrored(instructions=(_, *_))
-            | ev.SessionInterruptResumed(instructions=(_, *_))
-        ):
+        case ev.ToolCallCompleted() | ev.ToolCallErrored() | ev.SessionInterruptResumed():
             said = body.instructions
         case _:
             return turns
+    if said is None:
+        return turns
     return tuple(
         replace(turn, client=replace(turn.client, instructions=said))
         if turn.id == event.turn_id

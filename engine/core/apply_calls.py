@@ -24,7 +24,15 @@ def asked(control: Control, body: ev.Body) -> tuple[Call, ...]:
 
 
 def answered(control: Control, body: ev.Body) -> tuple[Call, ...]:
-    """Note on a call that a person was asked to let it run, and did not."""
+    """Note on a call that a person was asked to let it run, and did not.
+
+    When the agent itself asks again, that answer is the one that counts.
+    """
+    if isinstance(body, ev.SessionInterrupted) and body.origin in {"worker", "engine"}:
+        return tuple(
+            replace(call, refused=None) if call.id == body.tool_call_id else call
+            for call in control.calls
+        )
     if not isinstance(body, ev.SessionInterruptResumed) or body.approved is not False:
         return control.calls
     asked = next((i for i in control.interrupts if i.id == body.interrupt_id), None)

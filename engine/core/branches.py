@@ -5,7 +5,7 @@ parts of it out, merge it and invent results: the numbers below are the rules of
 `protocol.md` section 3.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from engine.core.errors import InvalidView
@@ -44,18 +44,14 @@ class Landing:
 _SAID = (UserMessage, AssistantMessage)
 
 
-def land(
-    state: State, view: Sequence[Message], was_used: Callable[[str], bool] = lambda _: False
-) -> Landing:
+def land(state: State, view: Sequence[Message]) -> Landing:
     """Match a view against the tree.
-
-    `was_used` knows the calls of messages that are not in memory.
 
     Raises:
         InvalidView: a recorded user or assistant message stands behind new ones.
     """
     accepted = set(accepted_ids(state))
-    kept, instructions, answers = _take_out(state, view, accepted, was_used)
+    kept, instructions, answers = _take_out(state, view, accepted)
     shown = {c.id for m in view if isinstance(m, AssistantMessage) for c in m.tool_calls}
     at, matched = _match(state.tree, kept, shown, accepted)
     if matched < len(kept) and kept[matched].id in state.tree:
@@ -72,7 +68,7 @@ def land(
         instructions=instructions,
         tool_answers=answers,
         asks=bool(view) and isinstance(view[-1], UserMessage | ToolMessage),
-        unknown_history=bool(remainder) and matched == 0 and len(state.tree) > 0,
+        unknown_history=bool(remainder) and matched == 0 and not state.tree.is_empty,
     )
 
 
@@ -121,10 +117,7 @@ def _ends_client_call(state: State, message: ToolMessage) -> bool:
 
 
 def _take_out(
-    state: State,
-    view: Sequence[Message],
-    accepted: set[str],
-    was_used: Callable[[str], bool],
+    state: State, view: Sequence[Message], accepted: set[str]
 ) -> tuple[list[Message], tuple[SystemMessage, ...], tuple[ToolMessage, ...]]:
     """Rule 0: take out what clients add by themselves."""
     last_known = max(
@@ -145,9 +138,7 @@ def _take_out(
             case ToolMessage():
                 if _ends_client_call(state, message):
                     answers.append(message)
-                elif not (
-                    state.tree.asks_for(message.tool_call_id) or was_used(message.tool_call_id)
-                ):
+                elif not state.tree.asks_for(message.tool_call_id):
                     kept.append(message)
             case _:
                 kept.append(message)

@@ -250,7 +250,7 @@ def end_tool_call(
     result: Json = None,
     error: str | None = None,
     message_id: str | None = None,
-    instructions: tuple[SystemMessage, ...] = (),
+    instructions: tuple[SystemMessage, ...] | None = None,
 ) -> None:
     """End a tool call for good, with a result or with the error the model reads.
 

@@ -59,16 +59,16 @@ def settle(draft: Draft) -> None:
         _decide(draft)
         complete_idle(draft)
     bound_open_calls(draft)
-    _restart_clocks(draft)
+    let_go(draft)
 
 
-def _restart_clocks(draft: Draft) -> None:
+def let_go(draft: Draft) -> None:
     """Give calls that an interrupt held their time, and workers that are at them theirs."""
-    let_go = set(draft.let_go)
+    released = set(draft.let_go)
     restart_clocks(draft)
     for decision in draft.state.control.decisions:
         trigger = decision.trigger
-        if decision.is_out and isinstance(trigger, ToolExecute) and trigger.id in let_go:
+        if decision.is_out and isinstance(trigger, ToolExecute) and trigger.id in released:
             _send(draft, decision, attempt=decision.attempt)
 
 

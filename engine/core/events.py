@@ -263,13 +263,14 @@ class CallStarted:
 class ToolCallCompleted:
     """A tool call ended well. `result` is the MCP shape.
 
-    `instructions` came with a client's answer: they reach the model, and are not recorded.
+    `instructions` came with a client's answer, when they are others than before: they reach
+    the model, and are not recorded.
     """
 
     call_id: str
     attempt: int
     result: Json
-    instructions: tuple[SystemMessage, ...] = ()
+    instructions: tuple[SystemMessage, ...] | None = None
     type: Literal["tool.call.completed"] = "tool.call.completed"
 
 
@@ -281,7 +282,7 @@ class ToolCallErrored:
     attempt: int
     error: Error
     retry: Retry | None = None
-    instructions: tuple[SystemMessage, ...] = ()
+    instructions: tuple[SystemMessage, ...] | None = None
     type: Literal["tool.call.errored"] = "tool.call.errored"
 
 
@@ -324,8 +325,8 @@ class SessionInterrupted:
 class SessionInterruptResumed:
     """An interrupt was cleared. `status` and `responder` are the engine's word.
 
-    `approved` is set when it asked to let a tool run: whether it may. `instructions` came
-    with the answer: they reach the model, and are not recorded.
+    `approved` is set when it asked to let a tool run: whether it may. `refusal` is
+    what the model reads then. `instructions` came with the answer, as in `tool.call.completed`.
     """
 
     interrupt_id: str
@@ -334,7 +335,7 @@ class SessionInterruptResumed:
     responder: Json = None
     approved: bool | None = None
     refusal: str | None = None
-    instructions: tuple[SystemMessage, ...] = ()
+    instructions: tuple[SystemMessage, ...] | None = None
     type: Literal["session.interrupt_resumed"] = "session.interrupt_resumed"
 
 

@@ -70,6 +70,7 @@ def handle(state: State, command: cmd.Command, env: Env, birth: cmd.Birth | None
             raise UnknownSession(state.control.session_id)
         inputs.create(draft, birth)
     interrupts.expire(draft)
+    decisions.let_go(draft)
     turn_id = _dispatch(draft, command)
     decisions.settle(draft)
     turns.abandon(draft)

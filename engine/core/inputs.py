@@ -125,7 +125,7 @@ def begin_session(draft: Draft, turn_id: str | None) -> None:
 
 
 def answer_client_call(
-    draft: Draft, message: ToolMessage, instructions: tuple[SystemMessage, ...] = ()
+    draft: Draft, message: ToolMessage, instructions: tuple[SystemMessage, ...] | None = None
 ) -> bool:
     """A tool message ends an open client call; it is recorded under its own id.
 

@@ -140,7 +140,7 @@ def clear(
     answer: Answer,
     caller: Caller,
     *,
-    instructions: tuple[SystemMessage, ...] = (),
+    instructions: tuple[SystemMessage, ...] | None = None,
 ) -> bool:
     """Clear one interrupt by id; an old or unknown id does nothing and returns false.
 
@@ -205,11 +205,14 @@ def close(
     payload: Json,
     responder: Json = None,
     chosen: Json = None,
-    instructions: tuple[SystemMessage, ...] = (),
+    instructions: tuple[SystemMessage, ...] | None = None,
 ) -> None:
     """Record that an interrupt ended, and tell the worker if it paused the active path."""
     paused_active = pauses(draft.state, interrupt, draft.state.control.head)
-    approved = approves(chosen) if is_approval(interrupt.payload) else None
+    # Nobody is told of an answer on a branch that was left: a call that it did not let run
+    # must not run when the branch is back.
+    untold = interrupt.tool_call_id is not None and not paused_active
+    approved = approves(chosen) if untold or is_approval(interrupt.payload) else None
     draft.emit(
         ev.SessionInterruptResumed(
             interrupt_id=interrupt.id,

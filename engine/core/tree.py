@@ -68,6 +68,11 @@ class Tree:
     def __contains__(self, message_id: object) -> bool:
         return isinstance(message_id, str) and self.get(message_id) is not None
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether no message is recorded; of what was not loaded, that at least one is."""
+        return self.complete and self._size == 0
+
     # ------------------------------------------------------------- growing
 
     def append(

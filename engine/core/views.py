@@ -34,14 +34,14 @@ def client_view(draft: Draft, command: ClientView) -> str | None:
     """
     if command.turn_id is not None and is_known_turn(draft, command.turn_id):
         return command.turn_id
-    landing = land(draft.state, command.messages, draft.env.was_used)
+    landing = land(draft.state, command.messages)
     place = find_place(draft.state, landing, command.answers)
     cleared: list[bool] = []
     leaves = _active_status(draft)
     if place.is_held:
         # Every path waits. Once the answers are in, the view may go where it belongs.
         cleared = [
-            _answer(draft, command, answer, landing.instructions) for answer in command.answers
+            _answer(draft, command, answer, _news(draft, landing)) for answer in command.answers
         ]
         place = find_place(draft.state, landing, command.answers)
     held_before = bool(cleared)
@@ -49,12 +49,12 @@ def client_view(draft: Draft, command: ClientView) -> str | None:
     turn = active_turn(draft.state)
     was = leaves if held_before else _active_status(draft)
     ended = [
-        answer_client_call(draft, message, landing.instructions)
+        answer_client_call(draft, message, _news(draft, landing))
         for message in (() if place.is_held else landing.tool_answers)
     ]
     if not held_before:
         cleared = [
-            _answer(draft, command, answer, landing.instructions) for answer in command.answers
+            _answer(draft, command, answer, _news(draft, landing)) for answer in command.answers
         ]
     touched = any(cleared) or any(ended)
     if not landing.remainder:
@@ -69,6 +69,14 @@ def client_view(draft: Draft, command: ClientView) -> str | None:
         raise TurnAlreadyActive(turn.id)
     join(draft, command.client, landing, turn)
     return turn.id
+
+
+def _news(draft: Draft, landing: Landing) -> tuple[SystemMessage, ...] | None:
+    """Return the instructions of a view for its turn; `None` when they are those it has."""
+    turn = active_turn(draft.state)
+    if turn is None or turn.client.instructions == landing.instructions:
+        return None
+    return landing.instructions
 
 
 def _active_status(draft: Draft) -> TurnStatus | None:
@@ -114,7 +122,7 @@ def _answer(
     draft: Draft,
     command: ClientView,
     answer: Answer,
-    instructions: tuple[SystemMessage, ...],
+    instructions: tuple[SystemMessage, ...] | None,
 ) -> bool:
     interrupt = draft.state.interrupt(answer.interrupt_id)
     lands = interrupt is not None and pauses(draft.state, interrupt, draft.state.control.head)

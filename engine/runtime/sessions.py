@@ -20,7 +20,7 @@ from engine.core.apply import apply
 from engine.core.env import Env, NotInMemory
 from engine.core.errors import StorageUnavailable, ThreadTaken, UnknownAgent, UnknownSession
 from engine.core.handle import Outcome, Receipt, handle
-from engine.core.messages import ToolMessage
+from engine.core.messages import AssistantMessage, Message, ToolMessage
 from engine.core.ports import Clock
 from engine.core.request import decision_request
 from engine.core.state import State, new_session
@@ -261,10 +261,12 @@ class Sessions:
         if state.tree.complete:
             return
         named = [message.id for message in command.messages]
-        if isinstance(command, cmd.AppendMessages):
-            await self._load(entry, named)
-            return
         await self._load(entry, named)
+        if _names_unknown_calls(state, command.messages):
+            # Invented, or of a branch that is not here: a rare page, so it may cost a look.
+            await self._load_all(entry)
+        if isinstance(command, cmd.AppendMessages):
+            return
         ends = [message_id for message_id in named if message_id in state.tree][-1:]
         while ends:
             found = await self.store.behind(entry.session_id, ends.pop())
@@ -321,17 +323,21 @@ class Sessions:
 
     async def _load_tree(self, entry: Entry) -> None:
         async with entry.lock:
-            if entry.state is not None and not entry.state.tree.complete:
-                tree = entry.state.tree
-                found = await self.store.tree(entry.session_id)
-                tree.load(found.nodes, found.marks)
-                tree.complete = True
+            if entry.state is not None:
+                await self._load_all(entry)
+
+    async def _load_all(self, entry: Entry) -> None:
+        tree = entry.loaded().tree
+        if not tree.complete:
+            found = await self.store.tree(entry.session_id)
+            tree.load(found.nodes, found.marks)
+            tree.complete = True
 
     async def _used_ids(self, entry: Entry, command: cmd.Command) -> set[str]:
         """Return which of the ids that a command asks for were ever used here."""
         used: set[str] = set()
         state = entry.loaded()
-        for event_type, asked in (*_asked_ids(command), *_held_ids(state), *_calls(state, command)):
+        for event_type, asked in (*_asked_ids(command), *_held_ids(state)):
             found = await self.store.last_event(entry.session_id, type=event_type, subject=asked)
             if found is not None:
                 used.add(asked)
@@ -413,14 +419,18 @@ def _asked_by(actions: Iterable[Action]) -> list[tuple[str, str]]:
     return asked
 
 
-def _calls(state: State, command: cmd.Command) -> list[tuple[str, str]]:
-    """Return the calls of results that a view shows, where the tree is not wholly in memory."""
-    if state.tree.complete or not isinstance(command, cmd.ClientView):
-        return []
-    return [
-        ("tool.call.requested", message.tool_call_id)
-        for message in command.messages
-        if isinstance(message, ToolMessage)
-        and message.id not in state.tree
-        and not state.tree.asks_for(message.tool_call_id)
-    ]
+def _names_unknown_calls(state: State, messages: Iterable[Message]) -> bool:
+    """Whether messages that are new speak of tool calls that nobody in memory asks for."""
+    for message in messages:
+        if message.id in state.tree:
+            continue
+        match message:
+            case ToolMessage():
+                named = [message.tool_call_id]
+            case AssistantMessage():
+                named = [call.id for call in message.tool_calls]
+            case _:
+                continue
+        if not all(map(state.tree.asks_for, named)):
+            return True
+    return False
