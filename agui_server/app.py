@@ -9,14 +9,26 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
 
 from agui_server.agui.runs import run
-from agui_server.api.client import cancel
+from agui_server.api import client, machine
 from agui_server.api.health import live
 from agui_server.page import page
 from agui_server.problems import HANDLERS
 from agui_server.settings import Settings
 from engine import Engine
+
+
+class BrowserRoutes(CORSMiddleware):
+    """Tell browsers which pages may call; the machine API is never a browser's."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass machine routes on as they are."""
+        if scope["type"] == "http" and scope["path"].startswith("/api/machine/"):
+            await self.app(scope, receive, send)
+        else:
+            await super().__call__(scope, receive, send)
 
 
 def create_app(engine: Engine, settings: Settings | None = None) -> Starlette:
@@ -36,12 +48,13 @@ def create_app(engine: Engine, settings: Settings | None = None) -> Starlette:
         routes=[
             Route("/", _page, methods=["GET"]),
             Route("/api/channels/ag-ui/agents/{agent_id}/run", run, methods=["POST"]),
-            Route("/api/client/sessions/{session_id}/cancel", cancel, methods=["POST"]),
+            *client.ROUTES,
+            *machine.ROUTES,
             Route("/health/live", live, methods=["GET"]),
         ],
         middleware=[
             Middleware(
-                CORSMiddleware,
+                BrowserRoutes,
                 allow_origins=list(chosen.allow_origins),
                 allow_methods=["GET", "POST"],
                 allow_headers=["Content-Type", "Last-Event-ID"],

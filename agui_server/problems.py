@@ -12,6 +12,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from agui_server.agui.wire import BadRequest
+from agui_server.api.refusals import Refusal
 from engine.core import errors
 
 logger = logging.getLogger(__name__)
@@ -69,10 +70,15 @@ def of_refusal(error: errors.EngineError) -> Response:
             more: dict[str, Any] = {"interrupt_ids": list(error.interrupt_ids)}
         case errors.TurnAlreadyActive():
             more = {"turn_id": error.turn_id}
+        case errors.InvalidInput():
+            more = {"field": error.field}
         case _:
             more = {}
     if isinstance(error, errors.StorageUnavailable):
         return problem(503, "storage_unavailable", "The database cannot be used right now.")
+    if isinstance(error, errors.InvalidResponse):
+        # What the engine itself would have done about an input breaks a rule: the input did.
+        return problem(422, "invalid_input", str(error), field=error.field)
     status = STATUS.get(type(error), 500)
     code = getattr(error, "code", "internal_error")
     detail = str(error) if isinstance(error, errors.Refused) else "The server failed."
@@ -92,7 +98,8 @@ async def on_bad_request(_request: Request, error: Exception) -> Response:
     """Answer a request that is refused by its own fault."""
     if not isinstance(error, BadRequest):
         raise error
-    return problem(error.status, error.code, error.detail)
+    more = error.more if isinstance(error, Refusal) else {}
+    return problem(error.status, error.code, error.detail, **more)
 
 
 async def on_http_exception(_request: Request, error: Exception) -> Response:

@@ -1,6 +1,5 @@
 """The command line, as a person uses it."""
 
-import asyncio
 import json
 from pathlib import Path
 
@@ -10,32 +9,11 @@ from typer.testing import CliRunner
 
 from agui_server import cli
 from agui_server.demo import agents, get_time, get_weather
-from engine import Agent, Engine, ToolError
-from engine.core import commands as cmd
-from engine.core.messages import UserMessage
-from engine.engine import Thread
+from engine import ToolError
 from engine.store.migrations import HEAD
+from tests.databases import record
 
 runner = CliRunner()
-
-
-def record(path: Path, *agent_ids: str) -> None:
-    """Let a conversation named `t` happen with each agent."""
-
-    async def talk() -> None:
-        async with Engine(agents=[Agent(agent_id) for agent_id in agent_ids], db=path) as engine:
-            for agent_id in agent_ids:
-                thread = Thread("local", "local", agent_id, "t")
-                session_id = await engine.session_of(thread)
-                await engine.submit(
-                    session_id,
-                    cmd.ClientView(messages=(UserMessage(id="u", content="/say hi"),)),
-                    birth=cmd.Birth(
-                        agent_id=agent_id, owner="local", tenant="local", thread_id="t"
-                    ),
-                )
-
-    asyncio.run(talk())
 
 
 def test_events_are_printed_one_a_line(tmp_path: Path) -> None:
@@ -127,13 +105,14 @@ def test_a_server_that_does_not_start_is_status_1(
     assert result.exit_code == 1
 
 
-def test_the_demo_has_three_agents() -> None:
-    """`assistant`, `mailer`, `operator`; the mailer's tool is its worker's own."""
+def test_the_demo_has_its_agents() -> None:
+    """The mailer's tool is its worker's own; the secretary's says that it needs approval."""
     specs = {agent.id: agent.spec() for agent in agents(None)}
-    assert list(specs) == ["assistant", "mailer", "operator"]
+    assert list(specs) == ["assistant", "mailer", "operator", "secretary"]
     assert specs["mailer"].tools["send_email"].handler == "worker"
     assert specs["operator"].tools["send_email"].handler == "function"
     assert specs["operator"].wants == frozenset({"tool.execute"})
+    assert specs["secretary"].tools["send_email"].approve
 
 
 def test_the_assistants_tools_answer() -> None:

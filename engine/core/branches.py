@@ -83,7 +83,9 @@ def land_at_head(state: State, messages: Sequence[Message]) -> Landing:
         ),
         instructions=(),
         tool_answers=tuple(
-            m for m in messages if isinstance(m, ToolMessage) and _ends_call_here(state, m)
+            m
+            for m in messages
+            if isinstance(m, ToolMessage) and m.id not in known and _ends_call_here(state, m)
         ),
         asks=True,
         unknown_history=False,

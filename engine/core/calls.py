@@ -185,7 +185,9 @@ def bound_open_calls(draft: Draft) -> None:
     Source: `protocol.md` section 8, the table and "Async tools".
     """
     for call in draft.state.control.calls:
-        if call.kind == "worker" and call.attempt == 0 and not is_undecided(draft, call):
+        if call.kind != "worker" or call.attempt > 0 or draft.state.is_parked(call.turn_id):
+            continue
+        if not is_undecided(draft, call):
             start_clock(draft, call, attempt=max(1, call.asked))
 
 

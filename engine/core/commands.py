@@ -33,13 +33,15 @@ class Birth:
 class Answer:
     """One answer to an interrupt.
 
-    `cancelled` gives the question up. `responder` is stamped by the channel, never
+    `cancelled` gives the question up. `is_option`: the payload is the value of an option that
+    was named by its index. `responder` is stamped by the channel, never
     taken from a payload: `{"channel": …, "user": …}`.
     """
 
     interrupt_id: str
     payload: Json = None
     cancelled: bool = False
+    is_option: bool = False
     responder: Json = None
 
 
@@ -59,6 +61,7 @@ class ClientView:
     answers: tuple[Answer, ...] = ()
     client: ClientContext = ClientContext()
     lenient: bool = False
+    caller: Caller = "client"
     turn_id: str | None = None
     """Names the turn it starts; the same one again starts nothing and changes nothing."""
     regenerate: bool = True

@@ -179,7 +179,7 @@ def judged(
     """
     payload = _without_responder(answer.payload)
     offered = options(interrupt.payload)
-    if offered is not None and caller == "client":
+    if offered is not None and (caller == "client" or answer.is_option):
         value = next((o["value"] for o in offered if _same(o["value"], payload)), _NOTHING)
         if value is _NOTHING and is_approval(interrupt.payload) and "approved" in members(payload):
             value = payload
@@ -209,10 +209,7 @@ def close(
 ) -> None:
     """Record that an interrupt ended, and tell the worker if it paused the active path."""
     paused_active = pauses(draft.state, interrupt, draft.state.control.head)
-    # Nobody is told of an answer on a branch that was left: a call that it did not let run
-    # must not run when the branch is back.
-    untold = interrupt.tool_call_id is not None and not paused_active
-    approved = approves(chosen) if untold or is_approval(interrupt.payload) else None
+    approved = approves(chosen) if _lets_run(draft.state, interrupt, told=paused_active) else None
     draft.emit(
         ev.SessionInterruptResumed(
             interrupt_id=interrupt.id,
@@ -241,6 +238,18 @@ def close(
                 prompt_type=_prompt_type(interrupt.payload),
             ),
         )
+
+
+def _lets_run(state: State, interrupt: OpenInterrupt, *, told: bool) -> bool:
+    """Whether an answer says if a call may run: what does not approve it declines it.
+
+    1. It asked for just that.
+    2. It holds a function tool's call: of several questions about one call each must approve.
+    3. Its branch was left, so nobody is told: the call must not run when that is back.
+    """
+    call = state.call(interrupt.tool_call_id) if interrupt.tool_call_id is not None else None
+    is_function = call is not None and call.kind == "function"
+    return is_approval(interrupt.payload) or is_function or (call is not None and not told)
 
 
 def _is_timed(state: State, call_id: str) -> bool:

@@ -127,7 +127,7 @@ def _answer(
     interrupt = draft.state.interrupt(answer.interrupt_id)
     lands = interrupt is not None and pauses(draft.state, interrupt, draft.state.control.head)
     try:
-        if clear(draft, answer, "client", instructions=instructions):
+        if clear(draft, answer, command.caller, instructions=instructions):
             if not (lands or answer.cancelled):
                 detail = f"Interrupt {answer.interrupt_id} was on a branch that is not shown."
                 draft.notice("answer_not_delivered", detail)

@@ -262,12 +262,15 @@ class Sessions:
             return
         named = [message.id for message in command.messages]
         await self._load(entry, named)
-        if _names_unknown_calls(state, command.messages):
-            # Invented, or of a branch that is not here: a rare page, so it may cost a look.
+        if not len(state.tree) or _names_unknown_calls(state, command.messages):
+            # Nothing is here, or a call is invented, or of a branch that is not here: a rare
+            # page, so it may cost a look at everything.
             await self._load_all(entry)
         if isinstance(command, cmd.AppendMessages):
             return
-        ends = [message_id for message_id in named if message_id in state.tree][-1:]
+        known = filter(None, map(state.tree.get, named))
+        last = max(known, key=lambda node: node.depth, default=None)
+        ends = [] if last is None else [last.message.id]
         while ends:
             found = await self.store.behind(entry.session_id, ends.pop())
             ends += [n.message.id for n in found.nodes if n.message.id not in state.tree]

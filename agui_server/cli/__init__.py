@@ -2,39 +2,30 @@
 
 import asyncio
 import gc
-import json
 import socket
-import sys
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated
 
 import typer
 import uvicorn
-from rich.console import Console
 
 from agui_server.app import create_app
+from agui_server.cli import sessions
+from agui_server.cli.terminal import DEMO_DB, Database, errors, fail
 from agui_server.demo import agents
 from agui_server.settings import Settings
 from engine import Engine
 from engine.core.errors import EngineError
-from engine.core.events import Event
 from engine.store import migrations
-from engine.store.codec import to_json
-from engine.store.sql import SqlStore
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="An AG-UI streaming server.")
-sessions = typer.Typer(no_args_is_help=True, help="Look at the sessions of a database.")
-app.add_typer(sessions, name="sessions")
-
-errors = Console(stderr=True, highlight=False, soft_wrap=True)
-
-Database = Annotated[Path, typer.Option("--db", help="The SQLite file.", envvar="AGUI_DB")]
+app.add_typer(sessions.app, name="sessions")
 
 
 @app.command()
 def demo(
     port: Annotated[int, typer.Option(min=1, max=65535)] = 8000,
-    db: Database = Path("agui-demo.db"),
+    db: Database = DEMO_DB,
     allow_origin: Annotated[
         list[str] | None, typer.Option(help="A page that may call from a browser; repeatable.")
     ] = None,
@@ -105,54 +96,10 @@ def serve(engine: Engine, server: uvicorn.Server) -> None:
 
 
 @app.command()
-def migrate(db: Database = Path("agui-demo.db")) -> None:
+def migrate(db: Database = DEMO_DB) -> None:
     """Bring a database to the schema of this version. No engine may run on it."""
     try:
         migrations.migrate(db)
     except EngineError as error:
         fail(str(error))
     errors.print(f"{db} has schema {migrations.HEAD}")
-
-
-@sessions.command("events")
-def events(
-    address: Annotated[str, typer.Argument(help="A session id, or a thread's name.")],
-    db: Database = Path("agui-demo.db"),
-) -> None:
-    """Print a session's stored events, one JSON object a line. A server may be running."""
-    try:
-        found = asyncio.run(_stored_events(db, address))
-    except EngineError as error:
-        fail(str(error))
-    for event in found:
-        sys.stdout.write(json.dumps(to_json(event), ensure_ascii=False) + "\n")
-
-
-async def _stored_events(db: Path, address: str) -> list[Event]:
-    store = SqlStore(db, read_only=True)
-    await store.open()
-    try:
-        session_id = await _find(store, address)
-        return list(await store.events(session_id))
-    finally:
-        await store.close()
-
-
-async def _find(store: SqlStore, address: str) -> str:
-    loaded = await store.load(address)
-    if loaded is not None:
-        return address
-    owner = Settings()
-    rows = await store.threads(tenant=owner.tenant, owner=owner.owner, thread_id=address)
-    if not rows:
-        fail(f"There is no session or thread {address!r} in this database.")
-    if len(rows) > 1:
-        listed = ", ".join(f"{row.session_id} ({row.agent_id})" for row in rows)
-        fail(f"Several agents have a thread {address!r}; name the session: {listed}")
-    return rows[0].session_id
-
-
-def fail(sentence: str) -> NoReturn:
-    """Say what is wrong and end with status 1."""
-    errors.print(sentence)
-    raise typer.Exit(1)

@@ -1,0 +1,1 @@
+"""The ways people reach an agent, and what all of them share."""
