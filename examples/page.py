@@ -45,6 +45,7 @@ class Page:
         self.agent = agent
         self.messages: list[Message] = []
         self.questions: list[dict[str, Any]] = []
+        self.session_id = ""
         self.is_hearing = asyncio.Event()
         self._turns: list[str] = []
         self._runs = count(1)
@@ -81,6 +82,25 @@ class Page:
         entry = {"interruptId": question["id"], "status": "resolved", "payload": payload}
         await self.run(resume=[entry])
 
+    async def answer_as(self, person: str, payload: Any) -> None:
+        """Let a backend say what one of its people answered, and look what came of it."""
+        print(f"{person} answers: {json.dumps(payload)}")
+        [question, *_] = self.questions
+        url = f"/api/machine/sessions/{self.session_id}/interrupts/{question['id']}/answer"
+        responder = {"channel": "chat", "user": person}
+        answered = await self.http.post(url, json={"payload": payload, "responder": responder})
+        answered.raise_for_status()
+        await self._settled()
+        await self.run()
+
+    async def _settled(self) -> None:
+        """Wait until the agent has done what it was let do."""
+        while True:
+            shown = await self.http.get("/api/client/sessions/thread")
+            if shown.json()["status"] != "running":
+                return
+            await asyncio.sleep(0.02)
+
     async def stop(self) -> None:
         """Press Stop."""
         print("person: (stops it)")
@@ -113,6 +133,7 @@ class Page:
     def _take(self, event: dict[str, Any]) -> None:
         match event["type"]:
             case "RUN_STARTED":
+                self.session_id = event["metadata"]["agui-server/sessionId"]
                 self._note_turn(event["metadata"].get("agui-server/turnId"))
             case "TEXT_MESSAGE_START":
                 self.messages.append({"id": event["messageId"], "role": "assistant", "content": ""})
@@ -131,7 +152,7 @@ class Page:
                 called = {"toolCallId": event["toolCallId"], "content": event["content"]}
                 self.messages.append(named | called)
             case "MESSAGES_SNAPSHOT":
-                self.messages = event["messages"]
+                self._restate(event["messages"])
             case "CUSTOM":
                 print(f"warning: {event['value']['code']}")
             case "RUN_FINISHED":
@@ -140,6 +161,14 @@ class Page:
                 print(f"error: {event['code']}")
             case _:
                 return
+
+    def _restate(self, messages: list[Message]) -> None:
+        known = {message["id"] for message in self.messages}
+        for message in messages:
+            if message["id"] not in known and message["role"] in {"assistant", "tool"}:
+                who = "agent" if message["role"] == "assistant" else "tool"
+                print(f"{who}: {message['content']}")
+        self.messages = messages
 
     def _note_turn(self, turn_id: str | None) -> None:
         if turn_id is None:

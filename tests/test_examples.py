@@ -38,4 +38,5 @@ def test_there_is_one_for_each_thing_people_ask_for() -> None:
         "ask_with_a_schema.py",
         "cancel.py",
         "leave_and_come_back.py",
+        "two_approvers.py",
     } <= set(PLAYED)

@@ -273,7 +273,7 @@ class Sessions:
         ends = [] if last is None else [last.message.id]
         while ends:
             found = await self.store.behind(entry.session_id, ends.pop())
-            ends += [n.message.id for n in found.nodes if n.message.id not in state.tree]
+            ends += [node.message.id for node in found.nodes]
             state.tree.load(found.nodes, found.marks)
 
     async def _load(self, entry: Entry, message_ids: Iterable[str]) -> None:
