@@ -29,6 +29,9 @@ from engine.core.worker import (
 OUTCOME_UNKNOWN = "outcome unknown: the process ended while the tool ran"
 """What a model reads about a tool that ran when the process died."""
 
+TIMED_OUT = "outcome unknown: the tool took too long"
+"""What a model reads about a tool of a worker that did not answer in its time."""
+
 TOOL_FAILED = "the tool failed"
 """What a model reads about a tool whose failure says nothing fit to be shown."""
 

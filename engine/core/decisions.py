@@ -17,6 +17,7 @@ from engine.core.calls import (
     DEADLINE,
     OUTCOME_UNKNOWN,
     RESTARTED,
+    TIMED_OUT,
     TOOL_FAILED,
     bound_open_calls,
     end_tool_call,
@@ -40,6 +41,7 @@ from engine.core.worker import (
     CallTool,
     ClientMessages,
     DecisionResponse,
+    Done,
     Error,
     GiveError,
     Interrupt,
@@ -213,7 +215,13 @@ def _release(draft: Draft, decision: Decision) -> None:
     draft.emit(completed, decision.turn_id)
     asks = any(isinstance(action, Interrupt) for action in decision.held)
     replaced: dict[str, str] = {}
+    joined = any(
+        isinstance(d.trigger, ClientMessages) and d.turn_id == decision.turn_id
+        for d in draft.state.control.decisions
+    )
     for action in decision.held:
+        if joined and isinstance(action, Done):
+            continue  # it was said before a person said more
         fork = draft.fork()
         one = DecisionResponse(actions=(action,))
         try:
@@ -387,8 +395,8 @@ def fail(draft: Draft, decision: Decision, error: Error, *, at_once: bool = Fals
     if isinstance(decision.trigger, ClientMessages):
         record_input(draft, decision.turn_id, decision.trigger)
     if call is not None:
-        unknown = error.code in {RESTARTED.code, DEADLINE.code}
-        end_tool_call(draft, call, error=OUTCOME_UNKNOWN if unknown else TOOL_FAILED)
+        unknown = {RESTARTED.code: OUTCOME_UNKNOWN, DEADLINE.code: TIMED_OUT}
+        end_tool_call(draft, call, error=unknown.get(error.code, TOOL_FAILED))
     elif turn is not None:
         ended = Error(code="worker_error", message=error.message)
         complete(draft, turn, error=ended, reason=TURN_DONE)

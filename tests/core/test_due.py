@@ -7,7 +7,7 @@ import pytest
 
 from engine.core import commands as cmd
 from engine.core import events as ev
-from engine.core.calls import OUTCOME_UNKNOWN
+from engine.core.calls import OUTCOME_UNKNOWN, TIMED_OUT
 from engine.core.due import wake_at
 from engine.core.env import DECISION, FUNCTION_TOOL, MODEL_CALL
 from engine.core.errors import CallNotOpen
@@ -176,3 +176,13 @@ def test_a_worker_that_never_answers_ends_the_turn() -> None:
     assert isinstance(happened[-1], ev.TurnCompleted)
     assert happened[-1].error is not None
     assert happened[-1].error.code == "worker_error"
+
+
+def test_a_workers_tool_that_takes_too_long_says_so_to_the_model() -> None:
+    """Nobody knows what came of it, and no process has ended."""
+    session = Session(agent(tool("own", handler="worker"), wants=frozenset({"tool.execute"})))
+    session.say()
+    session.reply(None, ToolCall(id="c1", name="own", arguments='{"to": "x"}'))
+    session.wait(seconds=121)
+    session.do(cmd.PassTime())
+    assert [m.content for m in session.path if isinstance(m, ToolMessage)] == [TIMED_OUT]

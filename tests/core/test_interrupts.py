@@ -5,7 +5,7 @@ import pytest
 from engine.core import commands as cmd
 from engine.core import events as ev
 from engine.core.errors import SessionInterrupted
-from engine.core.messages import ToolCall, ToolMessage
+from engine.core.messages import AssistantMessage, ToolCall, ToolMessage
 from engine.core.pending import pending
 from engine.core.worker import (
     Action,
@@ -343,3 +343,18 @@ def test_a_response_that_breaks_a_rule_is_refused_whole(actions: tuple[object, .
     assert (session.out.id, session.out.attempt) == (decision.id, 2)
     assert session.state.call("c1") is not None
     assert session.state.control.interrupts == ()
+
+
+def test_done_that_was_held_is_not_done_when_a_person_has_said_more() -> None:
+    """A worker accepted the end of the turn while the branch was paused; then input joined."""
+    session = Session(agent(wants=frozenset({"llm.finished"})))
+    session.say()
+    session.reply("that is all")
+    session.do(cmd.RaiseInterrupt(reason="hold"))
+    reply = AssistantMessage(id="r", content="that is all")
+    session.answer(Done(), messages=[reply])
+    [asked] = session.state.control.interrupts
+    more = (*session.path, user("u2"))
+    session.do(cmd.ClientView(messages=more, answers=(cmd.Answer(interrupt_id=asked.id),)))
+    assert session.path[-1].id == "u2"
+    assert session.model_call.anchor == "u2"
