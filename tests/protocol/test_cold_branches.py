@@ -366,3 +366,25 @@ async def test_3_rule_1_what_stands_behind_results_is_passed_over_in_either_orde
     assert roles(path)[:5] == ["user", "assistant", "tool", "tool", "reasoning"]
     assert path[4].content == "hm"
     assert len(path) == 7
+
+
+@LIVES
+async def test_3_rule_1_what_is_passed_over_is_found_beside_a_branch_that_is_loaded(
+    tmp_path: Path, life: str
+) -> None:
+    """Behind one result stand a turn that waits, and a page's own result, which is newer."""
+    pick = cmd.ClientContext(tools=({"name": "pick", "description": "", "parameters": {}},))
+    own = ToolMessage(id="x", tool_call_id="elsewhere", content="mine")
+
+    async def begin(talk: Talk) -> cmd.Command:
+        script = '/tool send {"to": "ada"}\n/then /tool pick {}'
+        await talk.do(cmd.AppendMessages(messages=(person("u1", script),), client=pick))
+        await talk.until(lambda state: any(call.kind == "client" for call in state.control.calls))
+        waiting = await talk.path()
+        assert roles(waiting) == ["user", "assistant", "tool", "assistant"]
+        await do(talk, cmd.ClientView(messages=(*waiting[:3], own)))
+        await do(talk, cmd.ClientView(messages=(person("root2"),)))
+        return cmd.ClientView(messages=(*waiting[:2], person("u2")))
+
+    _, path = await Story(tmp_path, sender, life).tell(begin)
+    assert [m.id for m in path][3:5] == ["x", "u2"]
