@@ -110,8 +110,8 @@ def _after_answer(
     """Go on where the question stopped.
 
     1. It holds a function tool's call: run it, or say that a person declined. Arguments
-       that cannot be used are refused, whoever approved them. A worker that gates the tool
-       and was not asked yet still is.
+       that cannot be used are refused, whoever approved them. After an approval a worker that
+       gates the tool is asked, too; a question of its own was its word.
     2. It asked for leave to run a worker's tool: say that a person declined, or let the
        worker have it.
     3. Something of the turn is still open or waits: nothing.
@@ -123,7 +123,8 @@ def _after_answer(
         if call.refused is not None or not approves(trigger.answer):
             said = call.refused or refusal(trigger.answer)
             return DecisionResponse(actions=(GiveError(id=call.id, error=said),))
-        if not is_function or _is_to_be_gated(draft, call.id) or _is_held(draft, call.id):
+        gated = trigger.prompt_type == APPROVAL and _is_to_be_gated(draft, call.id)
+        if not is_function or gated or _is_held(draft, call.id):
             return DecisionResponse()
         checked = input_of(draft.env, call.name, call.arguments)
         return DecisionResponse(actions=_start_or_refuse(draft, call.id, call.name, checked))

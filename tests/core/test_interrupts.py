@@ -358,3 +358,16 @@ def test_done_that_was_held_is_not_done_when_a_person_has_said_more() -> None:
     session.do(cmd.ClientView(messages=more, answers=(cmd.Answer(interrupt_id=asked.id),)))
     assert session.path[-1].id == "u2"
     assert session.model_call.anchor == "u2"
+
+
+def test_a_worker_that_asked_about_several_calls_at_once_is_not_asked_again() -> None:
+    """Its gate was asked about the first; the questions about the others were its word."""
+    session = Session(agent(tool("send"), wants=frozenset({"tool.execute"})))
+    session.say()
+    calls = [ToolCall(id=f"c{n}", name="send", arguments='{"to": "ada"}') for n in (1, 2)]
+    session.reply(None, *calls)
+    session.answer(*(Interrupt(reason="r", payload={"toolCallId": call.id}) for call in calls))
+    for question in session.state.control.interrupts:
+        session.resume(True, question.id)
+    assert [call.attempt for call in session.state.control.calls] == [1, 1]
+    assert session.state.control.decisions == ()
