@@ -20,7 +20,7 @@ from engine.core.messages import (
 )
 from engine.core.state import State
 from engine.core.tree import Tree
-from engine.core.worker import ClientMessages
+from engine.core.worker import ClientMessages, ToolFinished
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,9 +101,14 @@ def accepted_ids(state: State) -> dict[str, str | None]:
         for message in decision.trigger.messages
     ]
     queued = [(message.id, turn.id) for turn in state.control.queue for message in turn.messages]
+    results = [
+        (decision.trigger.message_id, decision.turn_id)
+        for decision in state.control.decisions
+        if isinstance(decision.trigger, ToolFinished) and decision.trigger.message_id is not None
+    ]
     return {
         message_id: turn_id
-        for message_id, turn_id in (*waiting, *queued)
+        for message_id, turn_id in (*waiting, *queued, *results)
         if message_id not in state.tree
     }
 
@@ -140,11 +145,23 @@ def _take_out(
             case ToolMessage():
                 if _ends_client_call(state, message):
                     answers.append(message)
-                elif not state.tree.asks_for(message.tool_call_id):
+                elif not _is_known(state, message.tool_call_id):
                     kept.append(message)
             case _:
                 kept.append(message)
     return kept, tuple(instructions), tuple(answers)
+
+
+def _is_known(state: State, call_id: str) -> bool:
+    """Whether the engine knows a call: a message shows it, it is open, or its end waits."""
+    return (
+        state.tree.knows_call(call_id)
+        or state.call(call_id) is not None
+        or any(
+            isinstance(d.trigger, ToolFinished) and d.trigger.id == call_id
+            for d in state.control.decisions
+        )
+    )
 
 
 def _match(
@@ -236,7 +253,7 @@ def _remainder(
             continue
         if isinstance(message, AssistantMessage):
             if message.content:
-                known = tuple(c for c in message.tool_calls if tree.asks_for(c.id))
+                known = tuple(c for c in message.tool_calls if tree.knows_call(c.id))
                 here = _asked_above(tree, at) if known else set[str]()
                 calls = tuple(call for call in known if call.id not in here)
                 new.append(replace(message, tool_calls=calls))

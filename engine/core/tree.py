@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
-from engine.core.messages import AssistantMessage, Message
+from engine.core.messages import AssistantMessage, Message, ToolMessage
 
 ValueKind: TypeAlias = Literal["state", "shared_state", "agent"]
 """The worker's memory, the state that clients see, the agent's config."""
@@ -154,8 +154,8 @@ class Tree:
         found = [entry for entry in entries if isinstance(entry, Node)]
         return sorted(found, key=lambda node: node.seq)
 
-    def asks_for(self, call_id: str) -> bool:
-        """Whether a recorded message asks for a tool call with this id."""
+    def knows_call(self, call_id: str) -> bool:
+        """Whether a recorded message asks for a tool call with this id, or is its result."""
         return any(index < self._length for index in self._asking.get(call_id, ()))
 
     def path(self, head_id: str | None) -> list[Node]:
@@ -212,5 +212,10 @@ class Tree:
 
 
 def _calls_of(node: Node) -> list[str]:
-    message = node.message
-    return [c.id for c in message.tool_calls] if isinstance(message, AssistantMessage) else []
+    match node.message:
+        case AssistantMessage(tool_calls=calls):
+            return [call.id for call in calls]
+        case ToolMessage(tool_call_id=call_id):
+            return [call_id]
+        case _:
+            return []

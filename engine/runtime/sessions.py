@@ -434,6 +434,6 @@ def _names_unknown_calls(state: State, messages: Iterable[Message]) -> bool:
                 named = [call.id for call in message.tool_calls]
             case _:
                 continue
-        if not all(map(state.tree.asks_for, named)):
+        if not all(map(state.tree.knows_call, named)):
             return True
     return False
