@@ -20,7 +20,7 @@ from engine.core.apply import apply
 from engine.core.env import Env, NotInMemory
 from engine.core.errors import StorageUnavailable, ThreadTaken, UnknownAgent, UnknownSession
 from engine.core.handle import Outcome, Receipt, handle
-from engine.core.messages import AssistantMessage, Message, ToolMessage
+from engine.core.messages import AssistantMessage, Message, ToolMessage, UserMessage
 from engine.core.ports import Clock
 from engine.core.request import decision_request
 from engine.core.state import State, new_session
@@ -254,8 +254,8 @@ class Sessions:
     async def _load_paths(self, entry: Entry, command: cmd.ClientView | cmd.AppendMessages) -> None:
         """Have the messages that a command names, and for a view those it may mean.
 
-        A view may leave out what stands right behind its last message. (Branches on which
-        something is open are always there.)
+        A view may leave out what stands right behind a message where it ends. (Branches on
+        which something is open are always there.)
         """
         state = entry.loaded()
         if state.tree.complete:
@@ -268,13 +268,14 @@ class Sessions:
             await self._load_all(entry)
         if isinstance(command, cmd.AppendMessages):
             return
-        known = filter(None, map(state.tree.get, named))
-        last = max(known, key=lambda node: node.depth, default=None)
-        ends = [] if last is None else [last.message.id]
+        known = [node for node in map(state.tree.get, named) if node is not None]
+        ends = {n.message.id for n in known if not isinstance(n.message, UserMessage)}
+        seen = set(ends)
         while ends:
-            found = await self.store.behind(entry.session_id, ends.pop())
-            ends += [node.message.id for node in found.nodes]
+            found = await self.store.behind(entry.session_id, sorted(ends))
             state.tree.load(found.nodes, found.marks)
+            ends = {node.message.id for node in found.nodes} - seen
+            seen |= ends
 
     async def _load(self, entry: Entry, message_ids: Iterable[str]) -> None:
         tree = entry.loaded().tree

@@ -164,14 +164,16 @@ class MemoryStore:
         self._check_open()
         return self._paths(session_id, message_ids)
 
-    async def behind(self, session_id: str, message_id: str) -> Branches:
-        """Return what is recorded right below a message, but for what people said."""
+    async def behind(self, session_id: str, message_ids: Sequence[str]) -> Branches:
+        """Return what is recorded right below these messages, but for what people said."""
         self._check_open()
         messages, events = self._messages[session_id], self._events[session_id]
         below: dict[str, EventColumns] = {
             row["id"]: _columns(events[int(row["seq"]) - 1])
             for row in messages.values()
-            if row["parent_id"] == message_id and row["role"] != "user"
+            if row["parent_id"] in message_ids
+            and row["id"] not in message_ids
+            and row["role"] != "user"
         }
         return Branches(to_nodes(session_id, below.values()), self._marks(session_id, below))
 

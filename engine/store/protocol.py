@@ -159,10 +159,11 @@ class Store(Protocol):
         """
         ...
 
-    async def behind(self, session_id: str, message_id: str) -> Branches:
-        """Return what is recorded right below a message, but for what people said.
+    async def behind(self, session_id: str, message_ids: Sequence[str]) -> Branches:
+        """Return what is recorded right below these messages, but for what people said.
 
-        These are the messages that a client's view may leave out.
+        These are the messages that a client's view may leave out; of those named none is
+        returned.
         """
         ...
 

@@ -73,9 +73,9 @@ def paths(connection: Connection, session_id: str, message_ids: Sequence[str]) -
         return _paths(connection, session_id, message_ids)
 
 
-def behind(connection: Connection, session_id: str, message_id: str) -> Branches:
-    """Return what is recorded right below a message, but for what people said."""
-    named = {"session_id": session_id, "message_id": message_id}
+def behind(connection: Connection, session_id: str, message_ids: Sequence[str]) -> Branches:
+    """Return what is recorded right below these messages, but for what people said."""
+    named = {"session_id": session_id, "message_ids": json.dumps(message_ids)}
     with dialect.one_view(connection):
         return Branches(
             nodes=to_nodes(session_id, connection.execute(statements.BEHIND, named)),

@@ -213,9 +213,9 @@ class SqlStore:
         """Return the recorded ones of these messages and all above them."""
         return await self._read(lambda c: reader.paths(c, session_id, message_ids))
 
-    async def behind(self, session_id: str, message_id: str) -> Branches:
-        """Return what is recorded right below a message, but for what people said."""
-        return await self._read(lambda c: reader.behind(c, session_id, message_id))
+    async def behind(self, session_id: str, message_ids: Sequence[str]) -> Branches:
+        """Return what is recorded right below these messages, but for what people said."""
+        return await self._read(lambda c: reader.behind(c, session_id, message_ids))
 
     async def tree(self, session_id: str) -> Branches:
         """Return every branch of a session."""

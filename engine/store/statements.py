@@ -205,12 +205,14 @@ MARKS = sql(
 )
 """The newest events that wrote each value at those messages, or above every message."""
 
-_is_behind = (MESSAGE.c.parent_id == bindparam("message_id")) & (
-    MESSAGE.c.role != literal_column("'user'")
+_is_behind = (
+    MESSAGE.c.parent_id.in_(each("message_ids"))
+    & MESSAGE.c.id.not_in(each("message_ids"))
+    & (MESSAGE.c.role != literal_column("'user'"))
 )
 
 BEHIND = sql(_recording.where(_is_behind).order_by(EVENT.c.seq))
-"""The events that recorded what stands right below `message_id`, but for user messages."""
+"""What stands right below the messages named by `message_ids`, but for user messages."""
 
 MARKS_BEHIND = sql(
     _marks.where(

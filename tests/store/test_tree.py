@@ -117,7 +117,9 @@ async def test_what_stands_behind_a_message(store: Store) -> None:
     """All but what people said: a client's view may leave it out."""
     await branching(store)
     await commit(store, append(StateUpdated(state=1, anchor="n2"), after=6))
-    behind = await store.behind("s1", "m1")
+    behind = await store.behind("s1", ["m1"])
     assert [node.message.id for node in behind.nodes] == ["m2", "n2"]
     assert behind.marks == (Mark("state", "n2", 7),)
-    assert await store.behind("s1", "m3") == Branches()
+    assert await store.behind("s1", ["m3"]) == Branches()
+    named = await store.behind("s1", ["m1", "m2"])
+    assert [node.message.id for node in named.nodes] == ["n2"]

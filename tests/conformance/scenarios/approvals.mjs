@@ -71,6 +71,32 @@ async function decline(stage, agentId) {
   await page.agrees();
 }
 
+export async function the_secretary_takes_a_no(stage) {
+  await decline(stage, "secretary");
+}
+
+export async function a_tool_that_needs_approval_asks_by_itself(stage) {
+  const page = stage.open("secretary");
+  const address = stage.someone();
+  const first = await page.say(`email ${address} about lunch`);
+  const [question] = asked(first);
+  const [call] = of(first, "TOOL_CALL_START");
+  equal(question.id, `approve:${call.toolCallId}`);
+  equal(question.reason, "tool_call");
+  equal(question.toolCallId, call.toolCallId);
+  match(question.message, /^Run send_email with to: /);
+  deepEqual(question.responseSchema.required, ["approved"]);
+  deepEqual(question.metadata.options.map((option) => option.value), [{ approved: true }, { approved: false }]);
+  deepEqual(stage.sentTo(address), [], "nothing is sent before the answer");
+  await page.agrees();
+
+  const second = await page.answer({ approved: true, reason: "fine" });
+  succeeded(second);
+  equal(second.turnId, first.turnId, "one turn");
+  equal(stage.sentTo(address).length, 1);
+  await page.agrees();
+}
+
 export async function a_question_that_is_given_up_sends_nothing(stage) {
   const page = stage.open("operator");
   const address = stage.someone();
