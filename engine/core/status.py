@@ -249,6 +249,7 @@ DECISION: tuple[Step, ...] = (
     Step("waiting", "decision.completed", "made", "the engine decides"),
     Step("waiting", "decision.dropped", "dropped", "its turn or its call is over"),
     Step("out", "decision.errored", "out", "another attempt follows"),
+    Step("out", "decision.requested", "out", "a person was asked: its time starts anew"),
     Step("out", "decision.errored", "waiting", "it failed while the branch is paused"),
     Step("out", "decision.waiting", "waiting", "the client leaves the branch"),
     Step("out", "decision.completed", "made", "the worker has answered"),

@@ -218,6 +218,20 @@ def settled_before_the_worker_answers() -> Session:
 
 
 @scenario
+def a_person_is_asked_about_a_tool_at_work() -> Session:
+    """The worker's time for its tool does not run meanwhile, and begins anew."""
+    session = Session(gating(to=patient()))
+    session.say()
+    session.reply(None, ToolCall(id="c1", name=patient().name, arguments='{"to": "ada"}'))
+    session.do(cmd.RaiseInterrupt(reason="confirm", payload={"toolCallId": "c1"}))
+    session.wait(hours=2)
+    session.resume(True)
+    session.answer(GiveResult(result="done"))
+    session.reply("done")
+    return session
+
+
+@scenario
 def the_model_fails_once() -> Session:
     """A model call has another attempt, which streams under an id of its own."""
     session = Session()

@@ -1,21 +1,21 @@
 """The laws of `protocol.md` that every step of every session keeps.
 
-Each function takes a world and the step it just made and asserts one law. `LAWS`
-lists them; a docstring names the sentence.
+Each function takes a world and the step it just made and asserts one law; its docstring
+names the sentence. Those of the log and the tree stand here, the others beside it, and
+`LAWS` lists them all.
 """
 
 from collections.abc import Callable, Sequence
 
-from engine.core import commands as cmd
 from engine.core import events as ev
 from engine.core.apply import apply
-from engine.core.interrupts import is_paused, pausing
-from engine.core.messages import AssistantMessage, Message, ToolMessage, UserMessage, transcript
-from engine.core.state import State
-from engine.core.status import status
-from engine.core.worker import ClientMessages, InterruptResumed
+from engine.core.interrupts import is_paused
+from engine.core.messages import AssistantMessage, Message, ToolMessage, transcript
 from engine.store import codec
-from tests.properties.world import Step, World
+from tests.histories.judge import judge as judge_lives
+from tests.properties import laws_approvals, laws_calls, laws_pauses, laws_queue, laws_values
+from tests.properties.steps import Step
+from tests.properties.world import World, through_the_codec
 
 
 def seq_has_no_gaps(world: World, step: Step) -> None:
@@ -29,6 +29,8 @@ def seq_has_no_gaps(world: World, step: Step) -> None:
 
 def folding_gives_the_state(world: World, step: Step) -> None:
     """The fold of the log as stored is the state, in one part or in two (section 2)."""
+    for event in step.outcome.events:
+        world.shadow = apply(world.shadow, through_the_codec(event))
     assert world.shadow.control == world.state.control
     assert world.shadow.tree.path(world.head) == world.state.tree.path(world.head)
     text = codec.encode_control(world.state.control)
@@ -47,6 +49,8 @@ def turns_start_and_end_once(world: World, step: Step) -> None:
                 assert turn_id is not None
                 assert turn_id not in started
                 started.add(turn_id)
+            case ev.TurnQueued() | ev.TurnDropped():
+                assert turn_id not in started
             case ev.TurnCompleted():
                 assert turn_id in started
                 ended.add(turn_id or "")
@@ -87,9 +91,13 @@ def interrupts_end_once(world: World, step: Step) -> None:
 
 
 def calls_end_once(world: World, step: Step) -> None:
-    """A call is requested once, runs once an attempt, and ends once (section 2)."""
+    """A call is requested once, runs once an attempt, and ends once (section 2).
+
+    An attempt whose clock starts anew was held for a person meanwhile.
+    """
     requested, ended = set[str](), set[str]()
     attempts = set[tuple[str, int]]()
+    holds, asked = dict[str, str](), set[str]()
     for event in world.log:
         match event.body:
             case ev.LlmCallRequested() | ev.ToolCallRequested() as body:
@@ -97,8 +105,13 @@ def calls_end_once(world: World, step: Step) -> None:
                 requested.add(body.call_id)
             case ev.CallStarted(call_id=call_id, attempt=attempt):
                 assert call_id in requested - ended
-                assert (call_id, attempt) not in attempts
+                assert (call_id, attempt) not in attempts or call_id in asked
                 attempts.add((call_id, attempt))
+                asked.discard(call_id)
+            case ev.SessionInterrupted(interrupt_id=interrupt_id, tool_call_id=str(call_id)):
+                holds[interrupt_id] = call_id
+            case ev.SessionInterruptResumed(interrupt_id=interrupt_id) if interrupt_id in holds:
+                asked.add(holds[interrupt_id])
             case ev.LlmCallErrored() | ev.ToolCallErrored() as body if body.retry is not None:
                 assert body.call_id in requested - ended
                 assert body.retry.attempt == body.attempt + 1
@@ -119,8 +132,11 @@ def calls_end_once(world: World, step: Step) -> None:
 
 
 def one_decision_is_out(world: World, step: Step) -> None:
-    """At most one decision is live, and each is answered or dropped once (sections 1 and 5)."""
-    assert sum(d.is_out for d in world.state.control.decisions) <= 1
+    """At most one decision is live, and each is answered or dropped once (sections 1 and 5).
+
+    A worker that runs its own tool for a turn that was left goes on beside it.
+    """
+    assert sum(d.is_out for d in world.state.control.decisions if not world.runs_apart(d)) <= 1
     known, ended = set[str](), set[str]()
     for event in world.log:
         match event.body:
@@ -138,125 +154,6 @@ def one_decision_is_out(world: World, step: Step) -> None:
             case _:
                 continue
     assert {d.id for d in world.state.control.decisions} == known - ended
-
-
-def nothing_goes_out_while_paused(world: World, step: Step) -> None:
-    """While paused no decision goes out or is asked again, and no model is called (section 6)."""
-    state = step.before
-    raised_here = False
-    for event in step.outcome.events:
-        if is_paused(state):
-            match event.body:
-                case ev.DecisionRequested() | ev.LlmCallRequested():
-                    raise AssertionError(f"{event.body.type} while paused")
-                case ev.DecisionErrored(retry=retry) if retry is not None:
-                    raise AssertionError("a decision is asked again while paused")
-                case ev.CallStarted() if not raised_here:
-                    raise AssertionError("a tool starts while paused")
-                case _:
-                    pass
-        raised_here = raised_here or isinstance(event.body, ev.SessionInterrupted)
-        state = apply(state, event)
-
-
-def a_paused_turn_ends_only_by_a_cancel(world: World, step: Step) -> None:
-    """While paused a turn completes only by a cancel (section 4)."""
-    if isinstance(step.command, cmd.CancelSession) or not is_paused(step.before):
-        return
-    answered = any(
-        isinstance(e.body, ev.SessionInterruptResumed) and e.body.status != "cancelled"
-        for e in step.outcome.events
-    ) or bool(step.outcome.receipt.cleared)
-    if not answered:
-        assert not step.outcome.receipt.ended, "a paused turn completed"
-
-
-def answers_go_out_first(world: World, step: Step) -> None:
-    """Answers stand in line before everything else (section 6, the table of resumes)."""
-    waiting = [
-        isinstance(d.trigger, InterruptResumed)
-        for d in world.state.control.decisions
-        if not d.is_out
-    ]
-    assert waiting == sorted(waiting, reverse=True)
-
-
-def somebody_has_the_next_move(world: World, step: Step) -> None:
-    """A session that is not paused never waits for nothing."""
-    control = world.state.control
-    if is_paused(world.state):
-        return
-    waiting = [
-        d for d in control.decisions if not d.is_out and not world.state.is_parked(d.turn_id)
-    ]
-    if waiting and not any(d.is_out for d in control.decisions):
-        assert all(isinstance(d.trigger, ClientMessages) for d in waiting)
-        assert all(world.state.calls_of(d.turn_id) for d in waiting)
-    for turn in control.turns:
-        if turn.parked:
-            continue
-        decides = any(d.turn_id == turn.id for d in control.decisions)
-        assert decides or world.state.calls_of(turn.id), "an open turn with nothing left to do"
-
-
-def joined_input_waits(world: World, step: Step) -> None:
-    """What joins a turn waits until no call of the turn is open (section 4)."""
-    state = step.before
-    for event in step.outcome.events:
-        match event.body:
-            case ev.MessageNew(message=UserMessage()) if event.turn_id is not None:
-                worker_says = world.spec.wants_trigger("client.messages")
-                assert worker_says or not state.calls_of(event.turn_id), "recorded too early"
-            case ev.DecisionRequested(trigger=ClientMessages()):
-                assert not state.calls_of(event.turn_id), "asked too early"
-            case _:
-                pass
-        state = apply(state, event)
-
-
-def a_parked_turn_waits_for_somebody(world: World, step: Step) -> None:
-    """One that waits for nothing any more is over; none of its decisions is out (section 4)."""
-    state = world.state
-    for turn in state.control.turns:
-        if not turn.parked:
-            continue
-        asks_client = any(call.kind == "client" for call in state.calls_of(turn.id))
-        assert asks_client or pausing(state, turn.tip), "a parked turn waits for nothing"
-        assert not any(d.is_out for d in state.control.decisions if d.turn_id == turn.id)
-        assert turn.tip is None or turn.tip in state.tree
-
-
-def only_what_waits_is_left(world: World, step: Step) -> None:
-    """A branch is left while its turn is paused or waits, never while it runs (section 4)."""
-    for event in step.outcome.events:
-        if isinstance(event.body, ev.TurnParked):
-            turn = step.before.turn(event.turn_id)
-            assert turn is not None
-            assert status(step.before, turn) in {"paused", "waiting"}, "a running turn was left"
-
-
-def a_cancel_ends_everything(world: World, step: Step) -> None:
-    """After a cancel nothing is open and every tool call has a result (section 7)."""
-    if not isinstance(step.command, cmd.CancelSession):
-        return
-    assert bool(step.outcome.events) == _anything_open(step.before)
-    if not step.outcome.events:
-        return
-    control = world.state.control
-    assert not control.turns
-    assert not control.calls
-    assert not control.decisions, "a decision is left after a cancel"
-    assert not control.interrupts
-    cancelled = set(step.outcome.receipt.ended)
-    path = world.state.tree.path(world.head)
-    results = {n.message.tool_call_id for n in path if isinstance(n.message, ToolMessage)}
-    for node in path:
-        if isinstance(node.message, AssistantMessage) and node.turn_id in cancelled:
-            assert {call.id for call in node.message.tool_calls} <= results
-
-
-def _anything_open(state: State) -> bool:
-    return bool(state.control.turns or state.control.interrupts)
 
 
 def the_model_is_sent_a_valid_transcript(world: World, step: Step) -> None:
@@ -311,6 +208,12 @@ def the_receipt_tells_the_truth(world: World, step: Step) -> None:
 
 Law = Callable[[World, Step], None]
 
+
+def lives_walk_their_tables(_world: World, step: Step) -> None:
+    """Turns, calls, interrupts and decisions go only where a row of `status.py` leads."""
+    judge_lives(step.states, step.outcome.events)
+
+
 LAWS: tuple[Law, ...] = (
     seq_has_no_gaps,
     folding_gives_the_state,
@@ -319,17 +222,48 @@ LAWS: tuple[Law, ...] = (
     interrupts_end_once,
     calls_end_once,
     one_decision_is_out,
-    nothing_goes_out_while_paused,
-    a_paused_turn_ends_only_by_a_cancel,
-    answers_go_out_first,
-    somebody_has_the_next_move,
-    joined_input_waits,
-    a_parked_turn_waits_for_somebody,
-    only_what_waits_is_left,
-    a_cancel_ends_everything,
     the_model_is_sent_a_valid_transcript,
     the_tree_only_grows,
     the_receipt_tells_the_truth,
+    lives_walk_their_tables,
+    laws_pauses.nothing_goes_out_while_paused,
+    laws_pauses.a_paused_turn_ends_only_by_a_cancel,
+    laws_pauses.a_parked_turn_ends_abandoned_or_cancelled,
+    laws_pauses.answers_go_out_first,
+    laws_pauses.somebody_has_the_next_move,
+    laws_pauses.joined_input_waits,
+    laws_pauses.a_parked_turn_waits_for_somebody,
+    laws_pauses.nothing_of_a_parked_turn_starts,
+    laws_pauses.only_what_waits_is_left,
+    laws_pauses.a_cancel_ends_everything,
+    laws_pauses.a_turn_that_is_given_up_answers_its_calls,
+    laws_queue.queued_turns_start_in_order_or_are_dropped,
+    laws_queue.the_queue_moves_on,
+    laws_queue.input_waits_behind_the_turn_that_runs,
+    laws_queue.appending_never_branches,
+    laws_queue.input_that_is_taken_is_kept,
+    laws_queue.what_waits_is_recorded_or_dropped,
+    laws_queue.joining_gives_up_client_calls,
+    laws_queue.actions_are_asked_about_or_dropped,
+    laws_queue.a_session_starts_once,
+    laws_values.values_are_those_of_the_branch,
+    laws_values.values_are_attached_to_the_head,
+    laws_values.a_response_writes_what_it_says,
+    laws_values.a_model_is_called_as_configured,
+    laws_calls.a_call_is_ended_by_whose_it_is,
+    laws_calls.the_model_is_told_of_calls_that_are_given_up,
+    laws_calls.what_a_tool_came_to_is_told,
+    laws_calls.recovery_leaves_what_others_run,
+    laws_calls.recovery_repeats_only_what_may_be_repeated,
+    laws_calls.work_has_the_time_that_was_said,
+    laws_calls.attempts_are_as_many_as_allowed,
+    laws_calls.questions_are_about_open_calls,
+    laws_calls.what_a_worker_left_open_has_its_time,
+    laws_approvals.nothing_runs_without_leave,
+    laws_approvals.the_log_says_what_was_approved,
+    laws_approvals.a_reply_waits_for_its_approvals,
+    laws_approvals.a_held_call_waits,
+    laws_approvals.an_answer_starts_the_clock_anew,
 )
 
 

@@ -1,14 +1,16 @@
-"""Moves: commands a client, a worker, a model or a tool could send in a given state.
+"""Moves: commands a page, a person, a model or a tool could send in a given state.
 
 Each takes the world and small numbers that Hypothesis chose, and returns a command,
-or `None` when there is nothing to do it to.
+or `None` when there is nothing to do it to. Other moves: `moves_inputs.py`,
+`moves_workers.py`.
 """
 
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import TypeVar
 
 from engine.core import commands as cmd
-from engine.core.draft import Draft
+from engine.core.approvals import is_approval
 from engine.core.messages import (
     AssistantMessage,
     ClientContext,
@@ -20,22 +22,9 @@ from engine.core.messages import (
     Usage,
     UserMessage,
 )
-from engine.core.propose import propose
-from engine.core.request import decision_request
-from engine.core.worker import (
-    Action,
-    CallModel,
-    CallTool,
-    DecisionResponse,
-    Done,
-    Error,
-    GiveError,
-    GiveResult,
-    Interrupt,
-    ResolveInterrupt,
-    RunTool,
-)
-from tests.properties.world import CLIENT_TOOL, World
+from engine.core.worker import Error
+from tests.properties.agents import CLIENT_TOOL
+from tests.properties.world import World
 
 _T = TypeVar("_T")
 
@@ -51,18 +40,28 @@ PAYLOADS: tuple[Json, ...] = (
 )
 """What a person may answer: `false`, `0`, `""` and `null` are answers too."""
 
-QUESTIONS: tuple[Json, ...] = (
-    None,
-    {"message": "Sure?"},
-    {"metadata": {"options": [{"label": "Yes", "value": True}, {"label": "No", "value": "no"}]}},
-    {"responseSchema": {"type": "object", "required": ["approved"]}},
+LEAVES: tuple[Json, ...] = (
+    {"approved": True},
+    {"approved": False},
+    {"approved": True, "reason": "go on"},
+    {"approved": False, "reason": "too dear"},
+    True,
+    {"approved": "yes"},
+    {"approved": 1},
+    {"reason": "no word of it"},
 )
+"""What a person may answer to an approval; the last ones look like leave and are none."""
 
 ASKED = (
     ("once", '{"n": 1}'),
     ("again", '{"n": 2}'),
+    ("approved", '{"n": 4}'),
     ("owned", '{"n": 3}'),
+    ("tried", '{"n": 5}'),
     ("page", "{}"),
+    ("approved_owned", '{"n": 6}'),
+    ("shown", '{"n": 7}'),
+    ("approved", '{"n": 8}'),
     ("once", '{"n": "not a number"}'),
     ("again", '{"n": '),
     ("nobody", "{}"),
@@ -73,6 +72,24 @@ ASKED = (
 def choose(items: Sequence[_T], pick: int) -> _T | None:
     """Return one of some items, by any number."""
     return items[pick % len(items)] if items else None
+
+
+def question(world: World, pick: int) -> Json:
+    """Return what a person is asked: plainly, with a choice, about a call, for a short time."""
+    choice = [{"label": "Yes", "value": True}, {"label": "No", "value": "no"}]
+    soon = (world.now + timedelta(seconds=30)).isoformat()
+    call = choose(world.state.control.calls, pick // 7)
+    about: dict[str, Json] = {} if call is None else {"toolCallId": call.id}
+    asked: tuple[Json, ...] = (
+        None,
+        about,
+        {"message": "Sure?"},
+        {"metadata": {"options": choice}},
+        {"message": "Soon?", "expiresAt": soon, **about},
+        {"responseSchema": {"type": "object", "required": ["approved"]}},
+        {"expiresAt": soon},
+    )
+    return asked[pick % len(asked)]
 
 
 # ----------------------------------------------------------------- clients
@@ -129,7 +146,8 @@ def view(
     """Return what a page could send.
 
     `end` chooses where the page's history ends: mostly at the head, else anywhere;
-    `new` says how many messages it adds, `solve` whether it answers its client calls.
+    `new` says how many messages it adds, `solve` whether it answers its client calls (and
+    now and then those of others).
     """
     ids = world.message_ids()
     messages: list[Message] = list(world.path(world.head))
@@ -140,7 +158,7 @@ def view(
     if solve:
         messages.extend(
             ToolMessage(id=world.new_id("shown"), tool_call_id=call.id, content="from the page")
-            for call in world.calls("client")
+            for call in world.calls("client", *(("function", "worker") if end % 5 == 0 else ()))
         )
     messages.extend(
         UserMessage(id=world.new_id("user"), content="hello")
@@ -157,6 +175,30 @@ def view(
     )
 
 
+def answer_everything(world: World, pick: int, new: int) -> cmd.ClientView:
+    """Return a view that answers every open question, and may add a message."""
+    given = tuple(
+        cmd.Answer(
+            interrupt_id=interrupt.id,
+            payload=pick % 2 == 0 or PAYLOADS[pick % len(PAYLOADS)],
+            cancelled=pick % 4 == 0,
+        )
+        for interrupt in world.state.control.interrupts
+    )
+    shown = view(world, end=1, new=new, picks=[], solve=False, lenient=True, regenerate=True)
+    return cmd.ClientView(messages=shown.messages, answers=given, lenient=True)
+
+
+def give_leave(world: World, pick: int, *, machine: bool) -> cmd.ResumeInterrupt | None:
+    """Return an answer to an approval: yes, no, or what only looks like one of them."""
+    asked = [i for i in world.state.control.interrupts if is_approval(i.payload)]
+    approval = choose(asked, pick // len(LEAVES))
+    if approval is None:
+        return None
+    answer = cmd.Answer(interrupt_id=approval.id, payload=LEAVES[pick % len(LEAVES)])
+    return cmd.ResumeInterrupt(answer=answer, caller="machine" if machine else "client")
+
+
 def resume(world: World, pick: int, *, machine: bool) -> cmd.ResumeInterrupt:
     """Return an answer through the API."""
     return cmd.ResumeInterrupt(
@@ -164,14 +206,28 @@ def resume(world: World, pick: int, *, machine: bool) -> cmd.ResumeInterrupt:
     )
 
 
+def ask_about_a_call(world: World, pick: int) -> cmd.RaiseInterrupt | None:
+    """Return a question about a call that is open, in most cases for a short time."""
+    call = choose(world.calls("function", "worker"), pick)
+    if call is None:
+        return None
+    soon = (world.now + timedelta(seconds=30)).isoformat()
+    payload: Json = {"toolCallId": call.id, "expiresAt": soon if pick % 3 else None}
+    return cmd.RaiseInterrupt(reason="stop", payload=payload)
+
+
+CALLERS: tuple[cmd.Caller, ...] = ("client", "machine", "client", "machine", "system")
+"""Who may pause a branch. The system pauses every branch there is."""
+
+
 def ask_a_person(world: World, pick: int) -> cmd.RaiseInterrupt:
     """Return a question from outside; its id may have been used before."""
     return cmd.RaiseInterrupt(
         reason="stop",
         interrupt_id=choose([None, *world.interrupt_ids()], pick),
-        payload=QUESTIONS[pick % len(QUESTIONS)],
+        payload=question(world, pick),
         answer_by="machine" if pick % 4 == 0 else "client",
-        caller="machine" if pick % 3 == 0 else "client",
+        caller=CALLERS[pick % len(CALLERS)],
     )
 
 
@@ -212,120 +268,8 @@ def tool_returns(world: World, pick: int) -> cmd.Command | None:
 
 def call_fails(world: World, pick: int) -> cmd.Command | None:
     """Return the failure of a call that runs."""
-    call = choose([call for call in world.state.control.calls if call.attempt], pick)
+    call = choose([call for call in world.calls("llm", "function") if call.attempt], pick)
     if call is None:
         return None
     error = Error(code="rate_limited", message="no", retryable=pick % 2 == 0)
     return cmd.FailCall(call_id=call.id, attempt=call.attempt, error=error)
-
-
-# ----------------------------------------------------------------- workers
-
-
-def worker_answers(world: World, kind: str, pick: int) -> cmd.Command | None:
-    """Return a worker's response to the decision that is out."""
-    decision = world.decision_out()
-    if decision is None:
-        return None
-    response = _response(world, kind, pick)
-    return cmd.AnswerDecision(decision_id=decision.id, attempt=decision.attempt, response=response)
-
-
-def proposal(world: World) -> DecisionResponse:
-    """Return what the worker is offered, as a worker gets it."""
-    decision = world.decision_out()
-    assert decision is not None
-    request = decision_request(world.state, world.env(), decision)
-    assert request.proposed.actions == (
-        propose(
-            Draft(world.state, world.env()), decision.turn_id, decision.trigger, decision.id
-        ).actions
-    )
-    return request.proposed
-
-
-def _response(world: World, kind: str, pick: int) -> DecisionResponse:
-    calls = [call for call in world.state.control.calls if call.kind != "llm"]
-    call = choose(calls, pick)
-    call_id = call.id if call is not None else None
-    match kind:
-        case "proposed":
-            return proposal(world)
-        case "nothing":
-            return DecisionResponse()
-        case "state":
-            return DecisionResponse(
-                state={"n": pick}, shared_state={} if pick % 2 else {"s": pick}, agent=None
-            )
-        case "said":
-            said = AssistantMessage(id=world.new_id("msg"), content="by the worker")
-            return DecisionResponse(messages=(said,))
-        case _:
-            return DecisionResponse(actions=_actions(world, kind, pick, call_id))
-
-
-def _actions(world: World, kind: str, pick: int, call_id: str | None) -> tuple[Action, ...]:
-    question = QUESTIONS[pick % len(QUESTIONS)]
-    unused = choose([None, *world.interrupt_ids()], pick)
-    match kind:
-        case "interrupt":
-            return (Interrupt(reason="ask", payload=question, interrupt_id=unused),)
-        case "interrupts":
-            named = [call.id for call in world.calls("function", "worker")]
-            return tuple(
-                Interrupt(reason="ask", payload={"toolCallId": call_id}) for call_id in named
-            ) or (Interrupt(reason="ask"),)
-        case "result":
-            return (GiveResult(result="made by the worker", id=call_id),)
-        case "error":
-            return (GiveError(error="refused by the worker", id=call_id),)
-        case "run":
-            return (RunTool(id=call_id),)
-        case "tool":
-            name, arguments = ASKED[pick % len(ASKED)]
-            return (CallTool(name=name, arguments=arguments),)
-        case "model":
-            return (CallModel(),)
-        case "done":
-            return (Done(data={"n": pick}),)
-        case "resolve":
-            return (
-                ResolveInterrupt(
-                    interrupt_id=choose([*world.interrupt_ids(), "int-unknown"], pick) or "",
-                    payload=PAYLOADS[pick % len(PAYLOADS)],
-                ),
-            )
-        case _:
-            return RUBBISH[pick % len(RUBBISH)]
-
-
-RUBBISH: tuple[tuple[Action, ...], ...] = (
-    (GiveResult(result="x", id="call-unknown"),),
-    (Interrupt(reason=""),),
-    (Interrupt(reason="ask"), CallModel()),
-    (Interrupt(reason="ask"), Done()),
-    (Done(), CallModel()),
-    (RunTool(id="call-unknown"),),
-    (GiveError(error="x"), GiveError(error="twice")),
-)
-"""Responses that break a rule."""
-
-RESPONSES = (
-    "proposed",
-    "proposed",
-    "proposed",
-    "nothing",
-    "state",
-    "said",
-    "interrupt",
-    "interrupt",
-    "interrupts",
-    "result",
-    "error",
-    "run",
-    "tool",
-    "model",
-    "done",
-    "resolve",
-    "rubbish",
-)

@@ -1,61 +1,14 @@
-"""Planted bugs: each changes a few words of one function of the product.
+"""Planted bugs: what the properties must find.
 
 A mutant whose words are no longer in the function fails its test, so the list cannot
-go stale. `caught_by` names the law of `laws.py` that finds it, `machine` for what the
-machine itself asserts (duplicates, deadlines, restarts), or `streams`.
+go stale.
 """
 
-import __future__
+from tests.properties.mutants_calls import OF_CALLS
+from tests.properties.mutants_inputs import OF_INPUTS
+from tests.properties.planted import Mutant
 
-import importlib
-import inspect
-import sys
-import textwrap
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, cast
-
-import pytest
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Mutant:
-    """A planted bug. `place` is `module:function` or `module:Class.method`."""
-
-    bug: str
-    place: str
-    old: str
-    new: str
-    caught_by: str
-
-    def plant(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Put the changed function in the place of the real one, wherever it is imported."""
-        module_name, _, path = self.place.partition(":")
-        module = importlib.import_module(module_name)
-        *owners, name = path.split(".")
-        owner: Any = module
-        for each in owners:
-            owner = getattr(owner, each)
-        original = cast("Callable[..., Any]", getattr(owner, name))
-        source = textwrap.dedent(inspect.getsource(original))
-        assert source.count(self.old) == 1, f"{self.place} has changed: plant this bug anew"
-        changed = _compiled(source.replace(self.old, self.new), module.__dict__)[name]
-        monkeypatch.setattr(owner, name, changed)
-        for each in list(sys.modules.values()):
-            is_ours = each.__name__.startswith(("engine", "agui_server", "tests"))
-            if is_ours and each.__dict__.get(name) is original:
-                monkeypatch.setattr(each, name, changed)
-
-
-def _compiled(source: str, names: dict[str, Any]) -> dict[str, Any]:
-    """Run a function's text among its module's names, and return what it defines."""
-    defined: dict[str, Any] = {}
-    code = compile(source, "<mutant>", "exec", __future__.annotations.compiler_flag)
-    exec(code, names, defined)  # noqa: S102 - our own source, changed by the list below
-    return defined
-
-
-MUTANTS = (
+OF_TURNS = (
     Mutant(
         bug="an answered interrupt stays open",
         place="engine.core.apply:_interrupts",
@@ -96,7 +49,7 @@ MUTANTS = (
         place="engine.core.turns:_end_calls",
         old="record_unanswered(draft, call_id, TURN_CANCELLED, turn.id)",
         new="pass",
-        caught_by="a_cancel_ends_everything",
+        caught_by="a_turn_that_is_given_up_answers_its_calls",
     ),
     Mutant(
         bug="what an invalid response did is kept",
@@ -123,14 +76,14 @@ MUTANTS = (
     Mutant(
         bug="what an answer starts is done although the branch is paused",
         place="engine.core.decisions:answer",
-        old="if not is_paused(draft.state):",
+        old="if not _waits(draft, decision):",
         new="if True:",
         caught_by="nothing_goes_out_while_paused",
     ),
     Mutant(
         bug="a decision that fails for good while paused ends the turn",
         place="engine.core.decisions:fail",
-        old="if is_paused(draft.state):",
+        old="if _waits(draft, decision) and (own is None or retry is not None):",
         new="if False:",
         caught_by="a_paused_turn_ends_only_by_a_cancel",
     ),
@@ -204,6 +157,10 @@ MUTANTS = (
         new="",
         caught_by="a_parked_turn_waits_for_somebody",
     ),
+)
+"""Turns, decisions, interrupts and branches."""
+
+OF_STREAMS = (
     Mutant(
         bug="what is open at the end of a run is not closed, if it is a thought",
         place="agui_server.agui.ordering:OpenItems.close_all",
@@ -242,3 +199,6 @@ MUTANTS = (
         caught_by="streams",
     ),
 )
+"""What a page is sent."""
+
+MUTANTS = (*OF_TURNS, *OF_INPUTS, *OF_CALLS, *OF_STREAMS)

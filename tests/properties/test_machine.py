@@ -4,6 +4,7 @@ import pytest
 from hypothesis import settings
 from hypothesis.stateful import run_state_machine_as_test
 
+from tests.properties import statistics
 from tests.properties.machine import Machine
 
 
@@ -14,8 +15,9 @@ def test_any_sequence_of_commands_keeps_the_laws() -> None:
 
 @pytest.mark.nightly
 def test_fifty_thousand_commands_keep_the_laws() -> None:
-    """The same for a thousand lives of fifty commands, other ones each time."""
-    run_state_machine_as_test(
-        Machine,
-        settings=settings(max_examples=1_000, stateful_step_count=50, derandomize=False),
-    )
+    """The same for a thousand lives, other ones each time; and nothing is missed in them."""
+    number = statistics.some_seed()
+    print(f"python -m tests.properties.statistics --seed {number}\n")  # noqa: T201
+    statistics.live(number)
+    print(statistics.table())  # noqa: T201
+    assert not statistics.too_rare(), f"seed {number}"
