@@ -72,7 +72,8 @@ def test_a_declared_tool_is_the_workers_own() -> None:
     tool = agent.spec().tools["refund"]
 
     assert (tool.handler, tool.parameters, tool.retry) == ("worker", schema, WORKER_TOOL.but(TWICE))
-    assert tool.left_open == tool.retry
+    assert tool.left_open is not None
+    assert tool.left_open.total == timedelta(seconds=9)
     assert agent.functions == {}
 
 
