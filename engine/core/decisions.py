@@ -66,7 +66,8 @@ def settle(draft: Draft) -> None:
 
 def let_go(draft: Draft) -> None:
     """Give calls that an interrupt held their time, and workers that are at them theirs."""
-    released = set(draft.let_go)
+    still_held = {i.tool_call_id for i in draft.state.control.interrupts}
+    released = set(draft.let_go) - still_held
     restart_clocks(draft)
     for decision in draft.state.control.decisions:
         trigger = decision.trigger

@@ -371,3 +371,15 @@ def test_a_worker_that_asked_about_several_calls_at_once_is_not_asked_again() ->
         session.resume(True, question.id)
     assert [call.attempt for call in session.state.control.calls] == [1, 1]
     assert session.state.control.decisions == ()
+
+
+def test_a_worker_gets_new_time_when_the_last_question_about_its_call_is_over() -> None:
+    """While another question holds the call no clock runs, so none is started."""
+    session = Session(agent(tool("own", handler="worker"), wants=frozenset({"tool.execute"})))
+    session.say()
+    session.reply(None, ToolCall(id="c1", name="own", arguments='{"to": "ada"}'))
+    for name in ("q1", "q2"):
+        held = {"toolCallId": "c1"}
+        session.do(cmd.RaiseInterrupt(reason="r", interrupt_id=name, payload=held))
+    assert "decision.requested" not in names(session.resume(True, "q1"))
+    assert "decision.requested" in names(session.resume(True, "q2"))

@@ -10,7 +10,6 @@ from engine.core.messages import AssistantMessage, Json
 from engine.core.state import Call, State
 from engine.core.toolinput import input_of
 from engine.core.worker import RunTool, ToolExecute
-from tests.properties.known import NOT_YET
 from tests.properties.steps import Answered, Step, gives_leave
 from tests.properties.world import World
 
@@ -155,11 +154,7 @@ def a_held_call_waits(world: World, step: Step) -> None:
         match event.body:
             case ev.CallStarted(call_id=call_id):
                 assert call_id not in _held(state), "a held call starts, or its clock does"
-            case ev.DecisionRequested(decision_id=decision_id, trigger=ToolExecute(id=call_id)):
-                known = "a worker gets new time for a call that another question still holds"
-                decision = state.decision(decision_id)
-                if known in NOT_YET and decision is not None and decision.is_out:
-                    continue
+            case ev.DecisionRequested(trigger=ToolExecute(id=call_id)):
                 assert call_id not in _held(state), "a worker is asked about a held call"
             case ev.DecisionErrored(decision_id=decision_id):
                 decision = state.decision(decision_id)
