@@ -257,6 +257,8 @@ LAWS: tuple[Law, ...] = (
     laws_calls.recovery_repeats_only_what_may_be_repeated,
     laws_calls.work_has_the_time_that_was_said,
     laws_calls.attempts_are_as_many_as_allowed,
+    laws_calls.a_worker_may_ask_for_another_attempt,
+    laws_calls.time_wakes_for_the_next_thing,
     laws_calls.questions_are_about_open_calls,
     laws_calls.what_a_worker_left_open_has_its_time,
     laws_approvals.nothing_runs_without_leave,

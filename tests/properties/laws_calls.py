@@ -6,10 +6,18 @@ from datetime import datetime, timedelta
 from engine.core import commands as cmd
 from engine.core import events as ev
 from engine.core.calls import OUTCOME_UNKNOWN
+from engine.core.due import wake_at
 from engine.core.env import RetryPolicy
 from engine.core.messages import AssistantMessage, ToolMessage
 from engine.core.state import Call, Decision, State
-from engine.core.worker import InterruptResumed, RetryOverride, ToolExecute, ToolFinished, Trigger
+from engine.core.worker import (
+    GiveError,
+    InterruptResumed,
+    RetryOverride,
+    ToolExecute,
+    ToolFinished,
+    Trigger,
+)
 from tests.properties.steps import Step
 from tests.properties.world import World
 
@@ -230,6 +238,38 @@ def attempts_are_as_many_as_allowed(world: World, step: Step) -> None:
         assert retry.deadline is not None
         assert expires is not None
         assert step.now <= retry.at < retry.deadline <= expires
+
+
+def a_worker_may_ask_for_another_attempt(world: World, step: Step) -> None:
+    """A retryable error of a worker's own tool is no end while an attempt is left (section 5)."""
+    command = step.command
+    if not isinstance(command, cmd.AnswerDecision):
+        return
+    decision = step.before.decision(command.decision_id)
+    if decision is None or not decision.is_out or not world.is_own_tool(decision):
+        return
+    trigger, actions = decision.trigger, command.response.actions
+    assert isinstance(trigger, ToolExecute)
+    may_pass = any(isinstance(a, GiveError) and a.retryable and a.id is None for a in actions)
+    policy = _decision_policy(world, step.before, decision.id, trigger)
+    latest = step.now + timedelta(seconds=policy.max_backoff_s)
+    in_time = decision.expires is not None and decision.expires > latest
+    if may_pass and in_time and decision.attempt < policy.attempts:
+        assert world.state.call(trigger.id) is not None, "it ended, and an attempt was left"
+
+
+def time_wakes_for_the_next_thing(world: World, step: Step) -> None:
+    """The moment a session is looked at again is that of its next deadline (sections 2 and 8)."""
+    control = world.state.control
+    held = {interrupt.tool_call_id for interrupt in control.interrupts}
+    asked = [d for d in control.decisions if getattr(d.trigger, "id", "") not in held]
+    moments = [
+        *(call.deadline for call in control.calls if call.id not in held),
+        *(d.deadline for d in asked if isinstance(d.trigger, ToolExecute)),
+        *(d.deadline for d in control.decisions if not isinstance(d.trigger, ToolExecute)),
+        *(interrupt.expires for interrupt in control.interrupts),
+    ]
+    assert wake_at(world.state) == min((m for m in moments if m is not None), default=None)
 
 
 def questions_are_about_open_calls(world: World, step: Step) -> None:

@@ -6,7 +6,7 @@ from engine.core.interrupts import is_paused, pauses
 from engine.core.messages import AssistantMessage, ToolMessage, UserMessage
 from engine.core.state import State
 from engine.core.status import status
-from engine.core.worker import ClientMessages, InterruptResumed
+from engine.core.worker import CallTool, ClientMessages, InterruptResumed
 from tests.properties.steps import Step
 from tests.properties.world import World
 
@@ -38,7 +38,14 @@ def nothing_goes_out_while_paused(world: World, step: Step) -> None:
 
 
 def _is_beside(step: Step, state: State, call_id: str) -> bool:
-    """Whether a call and a question that does not hold it come from the same response."""
+    """Whether a call and a question that does not hold it come from the same response.
+
+    A call that `waits` does not count.
+    """
+    if isinstance(step.command, cmd.AnswerDecision):
+        called = [a for a in step.command.response.actions if isinstance(a, CallTool)]
+        if called and all(action.waits for action in called):
+            return False
     earlier = [e.body for e in step.outcome.events if e.seq <= state.control.seq]
     return (
         any(isinstance(body, ev.SessionInterrupted) for body in earlier)

@@ -294,6 +294,9 @@ class Machine(RuleBasedStateMachine):
 
     def _goes_on(self, picks: list[int]) -> None:
         for pick in picks:
+            if pick % 4 == 0 and self.world.decisions_out():
+                self.worker_answers("proposed", MEANWHILE[pick % len(MEANWHILE)], pick, 0, [])
+                continue
             command = moves_workers.work_goes_on(self.world, pick)
             if command is not None:
                 self.world.do(command)

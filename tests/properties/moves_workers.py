@@ -134,8 +134,8 @@ def _wish(world: World, decision_id: str, pick: int) -> str:
     match decision.trigger if decision is not None else None:
         case ClientAction() if pick % 4:
             return "model"
-        case ToolExecute() if pick % 3 == 0:
-            return choose(("retryable", "nothing", "retryable", "interrupt"), pick // 3) or ""
+        case ToolExecute() if pick % 2:
+            return choose(("retryable", "nothing", "retryable", "interrupt"), pick // 2) or ""
         case InterruptResumed() if pick % 2:
             return "nothing"
         case LlmFinished() if pick % 5 == 0:

@@ -116,6 +116,20 @@ OF_CALLS = (
         caught_by="attempts_are_as_many_as_allowed",
     ),
     Mutant(
+        bug="a worker's own tool has one attempt, whatever its retry says",
+        place="engine.core.decisions:_failed_attempt",
+        old="return error if",
+        new="return None if",
+        caught_by="a_worker_may_ask_for_another_attempt",
+    ),
+    Mutant(
+        bug="nobody wakes when the time of a question is over",
+        place="engine.core.due:wake_at",
+        old="[interrupt.expires for interrupt in state.control.interrupts]",
+        new="[]",
+        caught_by="time_wakes_for_the_next_thing",
+    ),
+    Mutant(
         bug="nobody takes an old question back",
         place="engine.core.interrupts:expire",
         old="if interrupt.expires is not None and interrupt.expires <= draft.env.now:",

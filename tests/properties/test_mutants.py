@@ -18,7 +18,7 @@ from tests.properties.test_streams import judge_all
 from tests.properties.world import World
 
 HUNT = settings(
-    max_examples=1_500,
+    max_examples=6_000,  # most take some dozens
     stateful_step_count=40,
     phases=[Phase.generate],  # it is enough to find it
     report_multiple_bugs=False,
