@@ -206,12 +206,12 @@ def the_receipt_tells_the_truth(world: World, step: Step) -> None:
     assert bool(receipt.pausing) == is_paused(world.state)
 
 
-Law = Callable[[World, Step], None]
-
-
 def lives_walk_their_tables(_world: World, step: Step) -> None:
     """Turns, calls, interrupts and decisions go only where a row of `status.py` leads."""
     judge_lives(step.states, step.outcome.events)
+
+
+Law = Callable[[World, Step], None]
 
 
 LAWS: tuple[Law, ...] = (

@@ -280,7 +280,7 @@ class Machine(RuleBasedStateMachine):
 
         Then a report that was taken long ago is delivered once more.
         """
-        if split % 3 and not self.world.calls("function", "worker"):
+        if split % 3 and (split % 3 == 1 or not self.world.calls("function", "worker")):
             self._goes_on(then)
             return
         self.world.restart(split)

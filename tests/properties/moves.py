@@ -63,6 +63,8 @@ ASKED = (
     ("shown", '{"n": 7}'),
     ("tried", '{"n": 8}'),
     ("approved", '{"n": 9}'),
+    ("again", '{"n": 10}'),
+    ("once", '{"n": 11}'),
     ("once", '{"n": "not a number"}'),
     ("again", '{"n": '),
     ("nobody", "{}"),
@@ -222,9 +224,9 @@ CALLERS: tuple[cmd.Caller, ...] = ("client", "machine", "client", "machine", "sy
 
 
 def ask_a_person(world: World, pick: int) -> cmd.RaiseInterrupt:
-    """Return a question from outside; its id may have been used before."""
+    """Return a question from outside; its id may have been used before, or it has no reason."""
     return cmd.RaiseInterrupt(
-        reason="stop",
+        reason="stop" if pick % 23 else "",
         interrupt_id=choose([None, *world.interrupt_ids()], pick),
         payload=question(world, pick),
         answer_by="machine" if pick % 4 == 0 else "client",

@@ -192,7 +192,8 @@ def _actions(world: World, kind: str, pick: int, call_id: str | None) -> tuple[A
             ) or (Interrupt(reason="ask"),)
         case "beside":
             asks = Interrupt(reason="ask", payload=question(world, pick // 2))
-            return (_call(pick // 6), asks) if pick % 4 < 2 else (asks, _call(pick // 6))
+            call = _call(pick // 6, among=5)
+            return (call, asks) if pick % 4 < 2 else (asks, call)
         case "result":
             return (GiveResult(result="made by the worker", id=call_id),)
         case "error":
@@ -219,8 +220,8 @@ def _actions(world: World, kind: str, pick: int, call_id: str | None) -> tuple[A
             return RUBBISH[pick % len(RUBBISH)]
 
 
-def _call(pick: int) -> CallTool:
+def _call(pick: int, among: int = len(ASKED)) -> CallTool:
     """Return a call of the worker's own: at once, or when the branch is free again."""
-    name, arguments = ASKED[pick % len(ASKED)]
+    name, arguments = ASKED[pick % among]
     retry = choose([None, None, *OVERRIDES], pick // 5)
-    return CallTool(name=name, arguments=arguments, waits=pick % 5 == 0, retry=retry)
+    return CallTool(name=name, arguments=arguments, waits=pick // 5 % 4 == 0, retry=retry)
