@@ -199,11 +199,9 @@ def restart_clocks(draft: Draft) -> None:
 
     Source: `protocol.md` section 6, "No clock runs against a person".
     """
-    released, draft.let_go = draft.let_go, []
-    for call_id in dict.fromkeys(released):
-        call = draft.state.call(call_id)
-        held = any(i.tool_call_id == call_id for i in draft.state.control.interrupts)
-        if call is not None and call.deadline is not None and not held:
+    for call in draft.state.control.calls:
+        is_free = call.id in draft.released and not draft.state.is_held(call.id)
+        if is_free and call.deadline is not None:
             start_clock(draft, call, attempt=call.attempt)
 
 
@@ -214,9 +212,9 @@ def attempt_of(call: Call) -> int:
 
 def is_undecided(draft: Draft, call: Call) -> bool:
     """Whether a worker or a person has still to say what becomes of a call."""
-    if any(i.tool_call_id == call.id for i in draft.state.control.interrupts):
+    if draft.state.is_held(call.id):
         return True
-    for each in (*draft.state.control.decisions, *draft.raised):
+    for each in draft.waiting:
         match each.trigger:
             case ToolExecute(id=about) | InterruptResumed(tool_call_id=about) if about == call.id:
                 return True

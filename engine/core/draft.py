@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from engine.core.apply import apply
 from engine.core.env import Env
 from engine.core.events import Body, Event
-from engine.core.state import Control, State
+from engine.core.state import Control, Decision, State
 from engine.core.worker import Trigger
 
 
@@ -36,7 +36,7 @@ class Draft:
     `apply` that replays the log. Nothing outside sees a draft until it is committed.
     """
 
-    __slots__ = ("controls", "env", "events", "let_go", "notices", "raised", "state", "taken")
+    __slots__ = ("controls", "env", "events", "notices", "raised", "released", "state", "taken")
 
     def __init__(self, state: State, env: Env) -> None:
         self.state = state
@@ -48,7 +48,7 @@ class Draft:
         self.notices: list[Notice] = []
         self.taken: list[str] = []
         """Ids of the interrupts this command cleared, in order."""
-        self.let_go: list[str] = []
+        self.released: list[str] = []
         """Calls that an interrupt held which was cleared: their clocks start anew."""
 
     def emit(self, body: Body, turn_id: str | None) -> None:
@@ -63,6 +63,11 @@ class Draft:
         """Ask for a decision, once the rules at hand are through."""
         self.raised.append(Raised(turn_id, trigger, beside))
 
+    @property
+    def waiting(self) -> tuple[Decision | Raised, ...]:
+        """Every trigger that is not decided: those in line or out, and those just raised."""
+        return (*self.state.control.decisions, *self.raised)
+
     def notice(self, code: str, detail: str) -> None:
         """Tell the caller something."""
         self.notices.append(Notice(code, detail))
@@ -75,7 +80,7 @@ class Draft:
         copy.raised = list(self.raised)
         copy.notices = list(self.notices)
         copy.taken = list(self.taken)
-        copy.let_go = list(self.let_go)
+        copy.released = list(self.released)
         return copy
 
     def adopt(self, fork: "Draft") -> None:
@@ -86,4 +91,4 @@ class Draft:
         self.raised = fork.raised
         self.notices = fork.notices
         self.taken = fork.taken
-        self.let_go = fork.let_go
+        self.released = fork.released

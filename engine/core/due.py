@@ -6,7 +6,7 @@ Source: `protocol.md` sections 2 (recovery) and 8 (deadlines).
 from collections.abc import Callable
 from datetime import datetime
 
-from engine.core import calls, decisions
+from engine.core import attempts, calls
 from engine.core.draft import Draft
 from engine.core.state import Call, Decision, State
 from engine.core.worker import Error, ToolExecute
@@ -56,7 +56,7 @@ def _fail(
             calls.fail(draft, call, error, at_once=at_once)
     for decision in draft.state.control.decisions:
         if concerns(decision) and draft.state.decision(decision.id) is decision:
-            decisions.fail(draft, decision, error, at_once=at_once)
+            attempts.fail(draft, decision, error, at_once=at_once)
 
 
 def _was_running(work: Call | Decision, now: datetime) -> bool:
@@ -70,4 +70,4 @@ def _is_held(state: State, work: Call | Decision) -> bool:
     """Whether an open interrupt holds a call, or the question about it: no deadline then."""
     trigger = work.trigger if isinstance(work, Decision) else None
     call_id = trigger.id if isinstance(trigger, ToolExecute) else work.id
-    return any(i.tool_call_id == call_id for i in state.control.interrupts)
+    return state.is_held(call_id)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from engine.core import calls, decisions, due, inputs, interrupts, turns, views
+from engine.core import attempts, calls, decisions, due, inputs, interrupts, turns, views
 from engine.core import commands as cmd
 from engine.core.draft import Draft, Notice
 from engine.core.env import Env
@@ -70,7 +70,7 @@ def handle(state: State, command: cmd.Command, env: Env, birth: cmd.Birth | None
             raise UnknownSession(state.control.session_id)
         inputs.create(draft, birth)
     interrupts.expire(draft)
-    decisions.let_go(draft)
+    decisions.restart(draft)
     turn_id = _dispatch(draft, command)
     decisions.settle(draft)
     turns.abandon(draft)
@@ -130,9 +130,9 @@ def _report(draft: Draft, command: _Report) -> None:
     """What outside work came to, or what time did."""
     match command:
         case cmd.AnswerDecision():
-            decisions.answer(draft, command)
+            attempts.answer(draft, command)
         case cmd.FailDecision():
-            decisions.fail_attempt(draft, command)
+            attempts.fail_attempt(draft, command)
         case cmd.FinishModelCall():
             calls.finish_model_call(draft, command)
         case cmd.FailCall():

@@ -4,6 +4,7 @@ Source: `protocol.md` section 6.
 """
 
 import re
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any, cast
 
@@ -108,11 +109,10 @@ def _expiry(payload: Json) -> datetime | None:
     said = members(payload).get("expiresAt")
     if said is None:
         return None
-    try:
-        if isinstance(said, str) and _RFC_3339.fullmatch(said):
+    if isinstance(said, str) and _RFC_3339.fullmatch(said):
+        # There may be no such day, or none in UTC.
+        with suppress(ValueError, OverflowError):
             return datetime.fromisoformat(said.upper()).astimezone(UTC)
-    except (ValueError, OverflowError):
-        pass  # no such day, or one that UTC has no date for
     raise InvalidInput("payload.expiresAt", "a moment with an offset, as RFC 3339 writes it")
 
 
@@ -223,7 +223,7 @@ def close(
         interrupt.turn_id,
     )
     if interrupt.tool_call_id is not None and _is_timed(draft.state, interrupt.tool_call_id):
-        draft.let_go.append(interrupt.tool_call_id)
+        draft.released.append(interrupt.tool_call_id)
     if paused_active:
         draft.trigger(
             interrupt.turn_id,

@@ -124,7 +124,7 @@ def _after_answer(
             said = call.refused or refusal(trigger.answer)
             return DecisionResponse(actions=(GiveError(id=call.id, error=said),))
         gated = trigger.prompt_type == APPROVAL and _is_to_be_gated(draft, call.id)
-        if not is_function or gated or _is_held(draft, call.id):
+        if not is_function or gated or draft.state.is_held(call.id):
             return DecisionResponse()
         checked = input_of(draft.env, call.name, call.arguments)
         return DecisionResponse(actions=_start_or_refuse(draft, call.id, call.name, checked))
@@ -133,16 +133,14 @@ def _after_answer(
     return DecisionResponse(actions=(CallModel(),))
 
 
-def _is_held(draft: Draft, call_id: str) -> bool:
-    return any(i.tool_call_id == call_id for i in draft.state.control.interrupts)
-
-
 def _is_to_be_gated(draft: Draft, call_id: str) -> bool:
     """Whether a worker that gates tools has still to be asked about a call."""
     if not draft.env.agent.wants_trigger("tool.execute"):
         return False
-    waiting = (*draft.state.control.decisions, *draft.raised)
-    return any(isinstance(w.trigger, ToolExecute) and w.trigger.id == call_id for w in waiting)
+    return any(
+        isinstance(each.trigger, ToolExecute) and each.trigger.id == call_id
+        for each in draft.waiting
+    )
 
 
 def _may_call_model(draft: Draft, turn_id: str | None, own: str | None) -> bool:
@@ -165,8 +163,12 @@ def _is_last(draft: Draft, turn_id: str | None, own: str | None) -> bool:
 
 
 def _waiting(draft: Draft, turn_id: str | None, own: str | None) -> list[Decision | Raised]:
-    others = [d for d in draft.state.control.decisions if d.id != own]
-    return [each for each in (*others, *draft.raised) if each.turn_id == turn_id]
+    """Return what else of a turn waits to be decided."""
+    return [
+        each
+        for each in draft.waiting
+        if each.turn_id == turn_id and not (isinstance(each, Decision) and each.id == own)
+    ]
 
 
 def asked(decision: Decision) -> Trigger:

@@ -162,6 +162,10 @@ class State:
         """Return an open interrupt."""
         return next((i for i in self.control.interrupts if i.id == interrupt_id), None)
 
+    def is_held(self, call_id: str) -> bool:
+        """Whether an open interrupt holds a call."""
+        return any(interrupt.tool_call_id == call_id for interrupt in self.control.interrupts)
+
     def is_parked(self, turn_id: str | None) -> bool:
         """Whether a turn's branch is not the active one."""
         turn = self.turn(turn_id)

@@ -75,7 +75,7 @@ def complete(
     _record_input(draft, turn)
     for decision in draft.state.control.decisions:
         if decision.turn_id == turn.id:
-            _let_go(draft, decision, dropping=dropping)
+            _end_decision(draft, decision, dropping=dropping)
     draft.raised = [raised for raised in draft.raised if raised.turn_id != turn.id]
     for queued in draft.state.control.queue if dropping else ():
         if queued.behind == turn.id:
@@ -92,7 +92,7 @@ def complete(
     draft.emit(ev.TurnCompleted(data=data, error=error, usage=usage), turn.id)
 
 
-def _let_go(draft: Draft, decision: Decision, *, dropping: bool) -> None:
+def _end_decision(draft: Draft, decision: Decision, *, dropping: bool) -> None:
     """A decision's turn ends. A client's action outlives it, unless a worker had it already."""
     is_new = not (decision.is_out or decision.held)
     if isinstance(decision.trigger, ClientAction) and is_new and not dropping:
@@ -147,7 +147,7 @@ def _end_calls(draft: Draft, turn: Turn) -> None:
 
 def _record_input(draft: Draft, turn: Turn) -> None:
     """Record input of the turn that nobody has looked at yet: it starts nothing any more."""
-    for each in (*draft.state.control.decisions, *draft.raised):
+    for each in draft.waiting:
         if each.turn_id == turn.id and isinstance(each.trigger, ClientMessages):
             record_input(draft, turn.id, each.trigger)
 
@@ -165,10 +165,9 @@ def _record_finished(draft: Draft, turn: Turn) -> None:
 
     They ran: the model must not be told that they were cancelled.
     """
-    waiting = (*draft.state.control.decisions, *draft.raised)
     finished = [
         each.trigger
-        for each in waiting
+        for each in draft.waiting
         if each.turn_id == turn.id and isinstance(each.trigger, ToolFinished)
     ]
     unanswered = set(_unanswered(draft.state, turn)) if finished else set[str]()

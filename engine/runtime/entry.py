@@ -27,6 +27,7 @@ class Entry:
     """One session: its lock, its state, its readers and its running work.
 
     `state` is `None` until it is loaded, and again when an append failed.
+    `looked_behind`: messages of which all is in memory that a view may leave out behind them.
     `orphaned`: loaded with work that another process was running.
     """
 
@@ -36,6 +37,7 @@ class Entry:
     row: SessionRow | None = None
     snapshot_seq: int = 0
     is_new: bool = False
+    looked_behind: set[str] = field(default_factory=set[str])
     orphaned: bool = False
     feed: Feed = field(default_factory=lambda: Feed(0))
     work: dict[Work, Running] = field(default_factory=dict["Work", "Running"])
@@ -52,6 +54,7 @@ class Entry:
         self.state = None
         self.row = None
         self.is_new = False
+        self.looked_behind.clear()
 
     @property
     def is_idle(self) -> bool:

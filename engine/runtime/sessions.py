@@ -270,12 +270,11 @@ class Sessions:
             return
         known = [node for node in map(state.tree.get, named) if node is not None]
         ends = {n.message.id for n in known if not isinstance(n.message, UserMessage)}
-        seen = set(ends)
-        while ends:
+        while ends := ends - entry.looked_behind:
             found = await self.store.behind(entry.session_id, sorted(ends))
             state.tree.load(found.nodes, found.marks)
-            ends = {node.message.id for node in found.nodes} - seen
-            seen |= ends
+            entry.looked_behind |= ends
+            ends = {node.message.id for node in found.nodes}
 
     async def _load(self, entry: Entry, message_ids: Iterable[str]) -> None:
         tree = entry.loaded().tree

@@ -53,7 +53,7 @@ OF_TURNS = (
     ),
     Mutant(
         bug="what an invalid response did is kept",
-        place="engine.core.decisions:_apply",
+        place="engine.core.attempts:_apply",
         old="fork = draft.fork()",
         new="fork = draft",
         caught_by="one_decision_is_out",
@@ -75,14 +75,14 @@ OF_TURNS = (
     ),
     Mutant(
         bug="what an answer starts is done although the branch is paused",
-        place="engine.core.decisions:answer",
+        place="engine.core.attempts:answer",
         old="if not _waits(draft, decision):",
         new="if True:",
         caught_by="nothing_goes_out_while_paused",
     ),
     Mutant(
         bug="a decision that fails for good while paused ends the turn",
-        place="engine.core.decisions:fail",
+        place="engine.core.attempts:fail",
         old="if _waits(draft, decision) and (own is None or retry is not None):",
         new="if False:",
         caught_by="a_paused_turn_ends_only_by_a_cancel",

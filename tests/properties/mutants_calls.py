@@ -27,14 +27,14 @@ OF_CALLS = (
     Mutant(
         bug="a clock runs against a person",
         place="engine.core.due:_is_held",
-        old="return any(",
-        new="return False and any(",
+        old="return state.is_held(call_id)",
+        new="return False",
         caught_by="a_held_call_waits",
     ),
     Mutant(
         bug="a call that was held has no time left when a person has answered",
         place="engine.core.interrupts:close",
-        old="draft.let_go.append(interrupt.tool_call_id)",
+        old="draft.released.append(interrupt.tool_call_id)",
         new="pass",
         caught_by="an_answer_starts_the_clock_anew",
     ),
@@ -117,7 +117,7 @@ OF_CALLS = (
     ),
     Mutant(
         bug="a worker's own tool has one attempt, whatever its retry says",
-        place="engine.core.decisions:_failed_attempt",
+        place="engine.core.attempts:_failed_attempt",
         old="return error if",
         new="return None if",
         caught_by="a_worker_may_ask_for_another_attempt",

@@ -68,7 +68,7 @@ OF_INPUTS = (
     ),
     Mutant(
         bug="an action that waits ends with its turn",
-        place="engine.core.turns:_let_go",
+        place="engine.core.turns:_end_decision",
         old="is_new and not dropping",
         new="False",
         caught_by="actions_are_asked_about_or_dropped",
