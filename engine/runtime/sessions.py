@@ -10,29 +10,28 @@ import asyncio
 import logging
 import random
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from weakref import WeakValueDictionary
 
 from engine.core import commands as cmd
 from engine.core import values
-from engine.core.apply import apply
 from engine.core.env import Env, NotInMemory
 from engine.core.errors import StorageUnavailable, ThreadTaken, UnknownAgent, UnknownSession
 from engine.core.handle import Outcome, Receipt, handle
-from engine.core.messages import AssistantMessage, Message, ToolMessage, UserMessage
 from engine.core.ports import Clock
 from engine.core.request import decision_request
 from engine.core.state import State, new_session
-from engine.core.worker import Action, CallTool, DecisionRequest, Interrupt
+from engine.core.worker import DecisionRequest
 from engine.runtime.agents import RunnableAgent
 from engine.runtime.crashpoints import reach
 from engine.runtime.effects import Effects
 from engine.runtime.entry import Entry
 from engine.runtime.feed import Told
+from engine.runtime.loading import load_messages, load_tree, take, used_ids
 from engine.runtime.summary import new_row, updated_row, wants_snapshot
 from engine.runtime.timers import Timers
-from engine.store.protocol import Append, Appended, Companion, Loaded, Store
+from engine.store.protocol import Append, Appended, Companion, Store
 
 logger = logging.getLogger(__name__)
 
@@ -218,7 +217,7 @@ class Sessions:
             return None
         entry = self._entry(loaded.session.session_id)
         if entry.state is None and not entry.lock.locked():
-            _take(entry, loaded)
+            take(entry, loaded)
         return loaded.session.session_id
 
     def entry(self, session_id: str) -> Entry:
@@ -234,11 +233,11 @@ class Sessions:
             if loaded is None:
                 entry.state = new_session(entry.session_id)
             else:
-                _take(entry, loaded)
+                take(entry, loaded)
         if entry.orphaned:
             await self._recover(entry)
         if isinstance(command, cmd.ClientView | cmd.AppendMessages):
-            await self._load_paths(entry, command)
+            await load_messages(self.store, entry, command)
         return entry.loaded()
 
     async def _recover(self, entry: Entry) -> None:
@@ -251,44 +250,12 @@ class Sessions:
             agent = self._agents[entry.loaded().control.agent_id]
             self.effects.sync(entry, agent)
 
-    async def _load_paths(self, entry: Entry, command: cmd.ClientView | cmd.AppendMessages) -> None:
-        """Have the messages that a command names, and for a view those it may mean.
-
-        A view may leave out what stands right behind a message where it ends. (Branches on
-        which something is open are always there.)
-        """
-        state = entry.loaded()
-        if state.tree.complete:
-            return
-        named = [message.id for message in command.messages]
-        await self._load(entry, named)
-        if not len(state.tree) or _names_unknown_calls(state, command.messages):
-            # Nothing is here, or a call is invented, or of a branch that is not here: a rare
-            # page, so it may cost a look at everything.
-            await self._load_all(entry)
-        if isinstance(command, cmd.AppendMessages):
-            return
-        known = [node for node in map(state.tree.get, named) if node is not None]
-        ends = {n.message.id for n in known if not isinstance(n.message, UserMessage)}
-        while ends := ends - entry.looked_behind:
-            found = await self.store.behind(entry.session_id, sorted(ends))
-            state.tree.load(found.nodes, found.marks)
-            entry.looked_behind |= ends
-            ends = {node.message.id for node in found.nodes}
-
-    async def _load(self, entry: Entry, message_ids: Iterable[str]) -> None:
-        tree = entry.loaded().tree
-        unknown = [message_id for message_id in message_ids if message_id not in tree]
-        if unknown:
-            found = await self.store.paths(entry.session_id, unknown)
-            tree.load(found.nodes, found.marks)
-
     async def _env(self, entry: Entry, birth: cmd.Birth | None, command: cmd.Command) -> Env:
         control = entry.loaded().control
         agent_id = control.agent_id or (birth.agent_id if birth is not None else "")
         if not agent_id:
             raise UnknownSession(entry.session_id)
-        return self._world(agent_id, await self._used_ids(entry, command))
+        return self._world(agent_id, await used_ids(self.store, entry, command))
 
     def _world(self, agent_id: str, used: set[str]) -> Env:
         agent = self._agents.get(agent_id)
@@ -327,24 +294,7 @@ class Sessions:
     async def _load_tree(self, entry: Entry) -> None:
         async with entry.lock:
             if entry.state is not None:
-                await self._load_all(entry)
-
-    async def _load_all(self, entry: Entry) -> None:
-        tree = entry.loaded().tree
-        if not tree.complete:
-            found = await self.store.tree(entry.session_id)
-            tree.load(found.nodes, found.marks)
-            tree.complete = True
-
-    async def _used_ids(self, entry: Entry, command: cmd.Command) -> set[str]:
-        """Return which of the ids that a command asks for were ever used here."""
-        used: set[str] = set()
-        state = entry.loaded()
-        for event_type, asked in (*_asked_ids(command), *_held_ids(state)):
-            found = await self.store.last_event(entry.session_id, type=event_type, subject=asked)
-            if found is not None:
-                used.add(asked)
-        return used
+                await load_tree(self.store, entry)
 
     # -------------------------------------------------------------- memory
 
@@ -371,69 +321,5 @@ class Sessions:
                 self._entries[session_id] = entry
 
 
-def _take(entry: Entry, loaded: Loaded) -> None:
-    """Fold what was loaded into the entry."""
-    control = loaded.snapshot
-    state = new_session(entry.session_id)
-    if control is not None:
-        state.tree.complete = False
-        state.tree.load(loaded.path.nodes, loaded.path.marks)
-        state = State(control, state.tree)
-    for event in loaded.events:
-        state = apply(state, event)
-    entry.state, entry.row = state, loaded.session
-    entry.snapshot_seq = control.seq if control is not None else 0
-    entry.orphaned = loaded.session.busy and not entry.work
-    entry.feed.seq = max(entry.feed.seq, state.control.seq)
-
-
 def _not_in_memory(seq: int) -> Any:
     raise NotInMemory(seq)
-
-
-def _asked_ids(command: cmd.Command) -> list[tuple[str, str]]:
-    """Return the ids that a command wants to give, with the event that would have given them."""
-    match command:
-        case cmd.RaiseInterrupt(interrupt_id=str(asked)):
-            return [("session.interrupted", asked)]
-        case cmd.AppendMessages(turn_id=str(asked)) | cmd.ClientView(turn_id=str(asked)):
-            return [("turn.started", asked)]
-        case cmd.AnswerDecision(response=response):
-            return _asked_by(response.actions)
-        case _:
-            return []
-
-
-def _held_ids(state: State) -> list[tuple[str, str]]:
-    """Return the ids that actions want to give which wait for the branch to be free."""
-    return [asked for decision in state.control.decisions for asked in _asked_by(decision.held)]
-
-
-def _asked_by(actions: Iterable[Action]) -> list[tuple[str, str]]:
-    asked: list[tuple[str, str]] = []
-    for action in actions:
-        match action:
-            case Interrupt(interrupt_id=str(wanted)):
-                asked.append(("session.interrupted", wanted))
-            case CallTool(id=str(wanted)):
-                asked.append(("tool.call.requested", wanted))
-            case _:
-                continue
-    return asked
-
-
-def _names_unknown_calls(state: State, messages: Iterable[Message]) -> bool:
-    """Whether messages that are new speak of tool calls that nobody in memory asks for."""
-    for message in messages:
-        if message.id in state.tree:
-            continue
-        match message:
-            case ToolMessage():
-                named = [message.tool_call_id]
-            case AssistantMessage():
-                named = [call.id for call in message.tool_calls]
-            case _:
-                continue
-        if not all(map(state.tree.knows_call, named)):
-            return True
-    return False
